@@ -55,3 +55,11 @@ class DayCounts:
     rows_in: int = 0
     rows_silver: int = 0
     rows_quarantined: int = 0
+
+    def __add__(self, other: DayCounts) -> DayCounts:
+        """Return the rows of both."""
+        return DayCounts(
+            self.rows_in + other.rows_in,
+            self.rows_silver + other.rows_silver,
+            self.rows_quarantined + other.rows_quarantined,
+        )

@@ -44,6 +44,11 @@ class ReplacedRows:
     quarantined: Mapping[str, date | None]
     may_lose: bool = False
 
+    @property
+    def is_divisible(self) -> bool:
+        """Whether several tasks may have a part each of the rows that come: none has to know all of them."""
+        return self.may_lose and not self.files
+
     def files_with_rows(
         self, storage: Storage, table: str, game: str, bronze: Iterable[Any], forgotten: frozenset[str]
     ) -> dict[str, bool]:

@@ -16,11 +16,11 @@ def spread(works: Iterable[GameFiles], tasks: int) -> tuple[tuple[GameFiles, ...
     """Return what each task does; no task is empty.
 
     A game with more than a task's share is cut between its files, so that several tasks work on it; one whose rows
-    replace others is not, as one task has to know all of them.
+    replace others only where no task has to know all of them.
     """
     works = tuple(works)
     share = sum(sum(work.sizes) for work in works) / max(1, tasks)
-    parts = [part for work in works for part in (_parts(work, share) if work.replaces is None else [work])]
+    parts = [part for work in works for part in _parts_of(work, share)]
     parts.sort(key=lambda part: (part.game, part.paths))
     return balanced([(sum(part.sizes), part) for part in parts], tasks)
 
@@ -35,6 +35,10 @@ def balanced(parts: Iterable[tuple[int, T]], tasks: int) -> tuple[tuple[T, ...],
         least, number, mine = heapq.heappop(heap)
         heapq.heappush(heap, (least + size, number, [*mine, part]))
     return tuple(tuple(mine) for _, _, mine in sorted(heap, key=lambda each: each[1]) if mine)
+
+
+def _parts_of(work: GameFiles, share: float) -> list[GameFiles]:
+    return _parts(work, share) if work.replaces is None or work.replaces.is_divisible else [work]
 
 
 def _parts(work: GameFiles, share: float) -> list[GameFiles]:

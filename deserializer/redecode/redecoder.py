@@ -21,7 +21,6 @@ from demux.core.delta.bronze_games import games_in_bronze
 from demux.core.delta.log import newest_version
 from demux.core.delta.rewrite_rows import open_to_replace
 from demux.core.errors import DemuxError, GameUnknown
-from demux.core.extras import deltalake
 from demux.core.names import names_of, sql_string
 from demux.core.reports import GameReport
 from demux.core.root.layout import Layout
@@ -34,14 +33,14 @@ from deserializer.decoders.schema_decision import Decisions
 from deserializer.fleet.days import among
 from deserializer.offsets.bronze_days import plain_bronze
 from deserializer.offsets.logged_files import files_of_table
-from deserializer.redecode.replace_by_files import FileReplacement
-from deserializer.redecode.replace_by_spark import replace_by_spark
+from deserializer.redecode.bronze_replacement import BronzeReplacement
 from deserializer.redecode.source import BronzeRows, Redecoded, retired_rows
-from deserializer.silver.backend import tables_of
+from deserializer.silver.backend import GameTable, tables_of
 from deserializer.silver.file_table import SilverTable
 from deserializer.silver.spark_quarantine import ALONE
+from deserializer.silver.spark_table import SilverBySpark
 
-# of bronze, which one task decodes; of more, Spark's tasks have a part each
+# of bronze, which one task decodes beside what it replaces; of more, tasks have a part each, and Spark writes the table
 _MOST_BYTES = 512 * 2**20
 
 
@@ -66,11 +65,6 @@ class Redecoder:
     threads: int = 1
     _learnt: dict[str, Decisions] = field(default_factory=dict)
 
-    def bronze_of_files(self) -> deltalake.DeltaTable | None:
-        """Return bronze if its rows replace others without Spark; None where only Spark reads or writes the tables."""
-        is_taken = tables_of(self.spark, self.layout, "", self.sink).takes_files
-        return plain_bronze(self.layout) if is_taken else None
-
     def replace_many(self, sources: Collection[BronzeRows], request: str) -> dict[str, Redecoded]:
         """Return what became of the rows of games, in one Spark job for all; what `replace` has to do is left out.
 
@@ -78,7 +72,7 @@ class Redecoder:
             sources: the rows of each game.
             request: an id that no other call has.
         """
-        found = self._by_files(sources, request)
+        found = self._replaced(sources, request)
         return {game: one for game, one in found.items() if isinstance(one, Redecoded)}
 
     def replace(self, source: BronzeRows, request: str, *, accept_loss: bool = False) -> Redecoded:
@@ -100,43 +94,45 @@ class Redecoder:
         if not accept_loss:
             for error in retired_rows(self.spark, self.layout, [source.game], source.span).values():
                 raise error
-        found = self._by_files([source], request, accept_loss=accept_loss).get(source.game)
+        found = self._replaced([source], request, accept_loss=accept_loss)[source.game]
         if isinstance(found, DemuxError):
             raise found
-        if found is not None:
-            return found
-        done = replace_by_spark(
-            self.spark, self.layout, self.schemas, source, request, self.lock, accept_loss=accept_loss
-        )
-        self._clean({source.game: done}, [source], request)
-        return done
+        return found
 
-    def _by_files(
+    def _replaced(
         self, sources: Collection[BronzeRows], request: str, *, accept_loss: bool = False
     ) -> dict[str, Redecoded | DemuxError]:
-        """Return what became of each game whose tables are replaced by files: the one place that says which are."""
-        bronze = self.bronze_of_files()
-        if bronze is None:
-            return {}
-        files = files_of_table(bronze, self.layout.bronze, "timestamp")
-        threads = max(self.threads, self.layout.storage.side_by_side(self.layout.root))
+        """Return what became of each game: the one place that says who writes which table."""
+        storage = self.layout.storage
+        tables = tables_of(self.spark, self.layout, request, self.sink)
+        bronze = plain_bronze(self.layout)
+        logged = {} if bronze is None else files_of_table(bronze, self.layout.bronze, "timestamp")
+        files = {
+            one.game: logged.get(one.game, [])
+            for one in sources
+            if bronze is not None and one.version == bronze.version()
+        }
+        threads = max(self.threads, storage.side_by_side(self.layout.root))
 
-        def opened(source: BronzeRows) -> SilverTable | None:
+        def opened(source: BronzeRows) -> GameTable:
+            path = self.layout.silver(names_of(source.game).key)
             is_large = sum(one.bytes for one in files.get(source.game, ())) > _MOST_BYTES
-            if source.version != bronze.version() or (source.span is None and is_large):
-                return None
-            storage, path = self.layout.storage, self.layout.silver(names_of(source.game).key)
-            table = open_to_replace(storage, path)
-            if table is None and (source.span is not None or storage.table_exists(path)):
-                return None
-            return SilverTable.at(storage, path, table)
+            if tables.takes_files and source.game in files and not (source.span is None and is_large):
+                table = open_to_replace(storage, path)
+                if table is not None or (source.span is None and not storage.table_exists(path)):
+                    return SilverTable.at(storage, path, table)
+            return SilverBySpark(self.spark, storage, path)
 
         with ThreadPoolExecutor(threads, thread_name_prefix="open") as pool:
-            tables = [(one, table) for one, table in zip(sources, pool.map(opened, sources), strict=True) if table]
-        replacement = FileReplacement(self.spark, self.layout, self.schemas, self.lock, threads, request, self._learnt)
-        found = replacement.replace(tables, files, accept_loss=accept_loss)
+            opened_tables = list(zip(sources, pool.map(opened, sources), strict=True))
+        quarantine = tables.quarantine(self.lock)
+        quarantine.refresh()
+        replacement = BronzeReplacement(
+            self.spark, self.layout, self.schemas, quarantine, threads, request, self._learnt
+        )
+        found = replacement.replace(opened_tables, files, accept_loss=accept_loss)
         done = {game: one for game, one in found.items() if isinstance(one, Redecoded)}
-        self._clean(done, [source for source, _ in tables], request)
+        self._clean(done, sources, request)
         return found
 
     def _clean(self, done: Mapping[str, Redecoded], sources: Collection[BronzeRows], request: str) -> None:

@@ -2,17 +2,21 @@
 
 from __future__ import annotations
 
+import uuid
 from collections import defaultdict
-from collections.abc import Callable, Collection, Mapping
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from datetime import date
+from functools import reduce
 
 import pyarrow as pa
 import pyarrow.compute as pc
+from pyspark.sql import Column as ColumnExpression
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as F
 
-from demux.core.causes import RemovalReason
+from demux.core.causes import RemovalReason, Stage
 from demux.core.columns.arrow import days_of, table_of
 from demux.core.delta.bronze_games import position_id
 from demux.core.delta.log import newest_version
@@ -20,18 +24,20 @@ from demux.core.delta.record_table import RecordTable
 from demux.core.delta.scan import table_rows
 from demux.core.error_mapping import named
 from demux.core.errors import DemuxError, RangeRetired, TaskInterrupted
+from demux.core.names import names_of
 from demux.core.root.layout import Layout
 from demux.core.root.lock import unlocked
 from demux.core.schemas.store import SchemaStore
 from demux.core.settings.settings import Sink
 from demux.core.storage.files import Storage
 from demux.core.tables import REMOVED
+from demux.operations.quarantine.filter import QuarantineFilter
 from deserializer.decoders.arrow import INPUT
 from deserializer.fleet.days import DayCounts, Span, among
 from deserializer.fleet.game_state import GameStates
 from deserializer.fleet.replaced_rows import lost_rows
 from deserializer.offsets.bronze_days import plain_bronze
-from deserializer.silver.append import day_of
+from deserializer.offsets.logged_files import LoggedFile
 from deserializer.silver.backend import ahead, tables_of
 from deserializer.silver.rewrite import replacing_session
 
@@ -62,6 +68,73 @@ class BronzeRows:
             rows = rows.where(~F.col("_metadata.file_name").isin(sorted(self.unread)))
         rows = rows.select(*(column.name for column in INPUT))
         return rows if self.span is None else rows.where(self.span.sql("timestamp"))
+
+
+@contextmanager
+def staged_bronze(
+    spark: SparkSession, layout: Layout, sources: Iterable[BronzeRows]
+) -> Iterator[dict[str, list[LoggedFile]]]:
+    """Yield files with the rows, by game, in the columns of `INPUT`; then they are removed.
+
+    Of bronze that only Spark reads. Files that a process leaves which dies are in no commit of bronze: VACUUM removes
+    them.
+    """
+    storage, folder = layout.storage, f"{layout.bronze}/redecode-{uuid.uuid4()}"
+    found: dict[str, list[LoggedFile]] = {}
+    session = None
+    try:
+        for number, source in enumerate(sources):
+            session = session or replacing_session(spark)
+            path = f"{folder}/{number}"
+            source.frame(session, layout).write.parquet(path)
+            names = [f"{path}/{name}" for name in storage.names(path) if name.endswith(".parquet")]
+            found[source.game] = [LoggedFile(name, name, storage.size(name) or 0) for name in names]
+        yield found
+    finally:
+        if session is not None:
+            with suppress(OSError, DemuxError):
+                storage.delete_folder(folder)
+
+
+def require_whole(spark: SparkSession, layout: Layout, source: BronzeRows, forgotten: Collection[str]) -> None:
+    """Check by Spark that bronze has every record that silver and quarantine have of the days, but forgotten ones.
+
+    Raises:
+        RangeRetired: it has not.
+    """
+    spark = replacing_session(spark)
+
+    def records(path: str, prefix: str, condition: str) -> list[DataFrame]:
+        if not layout.storage.table_exists(path):
+            return []
+        days = "TRUE" if source.span is None else source.span.sql(f"{prefix}timestamp")
+        rows = spark.read.format("delta").load(path).where(condition).where(days)
+        return [rows.select(*(F.col(f"{prefix}{name}").alias(name) for name in ("record_id", "timestamp")))]
+
+    silver = layout.silver(names_of(source.game).key)
+    known = [*records(silver, "_", "TRUE"), *records(layout.quarantine, "", QuarantineFilter(source.game).sql())]
+    if not known:
+        return
+    lost = reduce(DataFrame.unionByName, known)
+    there = [source.frame(spark, layout).select("record_id")]
+    if forgotten:
+        there.append(spark.createDataFrame([(one,) for one in sorted(forgotten)], "record_id STRING"))
+    for ids in there:
+        lost = lost.join(ids, "record_id", "left_anti")
+    found = lost.agg(F.count(F.lit(1)), F.max(_day_of("timestamp"))).first()
+    if found is not None and found[0]:
+        raise lost_rows(source.game, found[0], found[1])
+
+
+def forgotten_records(spark: SparkSession, layout: Layout, games: Collection[str]) -> Mapping[str, frozenset[str]]:
+    """Return the ids of each game's records that were removed from bronze on request."""
+    found: defaultdict[str, set[str]] = defaultdict(set)
+    removed = RecordTable(spark, layout.storage, layout.removed, REMOVED)
+    wanted = f"SELECT game_name, record_id FROM {{records}} WHERE reason = '{RemovalReason.FORGOTTEN.value}'"
+    for row in removed.select(wanted):
+        if row["game_name"] in games:
+            found[row["game_name"]].add(row["record_id"])
+    return {game: frozenset(ids) for game, ids in found.items()}
 
 
 @dataclass(frozen=True, slots=True)
@@ -160,23 +233,22 @@ def retired_rows(
     }
 
 
-def records_by_game(
-    storage: Storage, path: str, column: str, value: str, spans: Mapping[str, Span | None]
+def quarantined_records(
+    storage: Storage, path: str, spans: Mapping[str, Span | None]
 ) -> Mapping[str, Mapping[str, date | None]]:
-    """Return the day of records by game and id, in a table that may not be there.
+    """Return the day of records of stage silver in quarantine, which may not be there, by game and id.
 
     Args:
         storage: how the table is reached.
         path: the table's.
-        column: one that has the same value in all rows that count.
-        value: this one.
         spans: the games that count, and of which days; None: all rows.
     """
     found: defaultdict[str, dict[str, date | None]] = defaultdict(dict)
-    if storage.table_exists(path):
+    if spans and storage.table_exists(path):
         names = pa.array(sorted(spans), pa.string())
-        for batch in table_rows(storage, storage.table(path), path, ["game_name", "record_id", "timestamp", column]):
-            mine = pc.and_(pc.equal(batch.column(column), value), pc.is_in(batch.column("game_name"), names))
+        for batch in table_rows(storage, storage.table(path), path, ["game_name", "record_id", "timestamp", "stage"]):
+            of_silver = pc.equal(batch.column("stage"), Stage.SILVER.value)
+            mine = pc.and_(of_silver, pc.is_in(batch.column("game_name"), names))
             rows = batch.filter(pc.fill_null(mine, False))
             for game in pc.unique(rows.column("game_name")).to_pylist():
                 own = rows.filter(pc.equal(rows.column("game_name"), game))
@@ -192,6 +264,13 @@ def rows_by_day(spark: SparkSession, layout: Layout, games: Collection[str]) -> 
     if layout.storage.table_exists(layout.bronze):
         bronze = replacing_session(spark).read.format("delta").load(layout.bronze)
         mine = bronze.where(F.col("game_name").isin([*games])) if games else bronze
-        for row in mine.groupBy("game_name", day_of("timestamp")).count().collect():
+        for row in mine.groupBy("game_name", _day_of("timestamp")).count().collect():
             found[row.game_name][row.day] = row["count"]
     return found
+
+
+def _day_of(column: str) -> ColumnExpression:
+    """Return the day of a time; NULL of one that no calendar of Python has."""
+    day = F.to_date(F.col(column))
+    years = day.between(F.lit("0001-01-01").cast("date"), F.lit("9999-12-30").cast("date"))
+    return F.when(years, day).alias("day")

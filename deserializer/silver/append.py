@@ -8,14 +8,13 @@ writer, decodes the rows again and leaves out the records that are in a table by
 
 from __future__ import annotations
 
-from collections import Counter
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
-from datetime import date, datetime, timezone
+from datetime import datetime, timezone
 from functools import reduce
 from operator import or_
 
-from pyspark.sql import Column, DataFrame
+from pyspark.sql import DataFrame
 from pyspark.sql import functions as F
 
 from demux.core.columns.spark import spark_struct
@@ -61,8 +60,8 @@ def write_rows(
     put_bad: Callable[[DataFrame], None],
     put_good: Callable[[DataFrame], None],
     decoder: RowDecoder = ARROW,
-) -> Counter[date | None]:
-    """Return how many rows of each day do not decode, once these are in quarantine, and then the others in silver.
+) -> int:
+    """Return how many rows do not decode, once these are in quarantine, and then the others in silver.
 
     Args:
         rows: in the columns of `INPUT`.
@@ -76,25 +75,13 @@ def write_rows(
     refused = to_refused(decisions, game, batch.query_id, batch.batch_id, datetime.now(timezone.utc))
     bad = map_in_arrow(rows, refused, spark_struct(QUARANTINE)).persist()
     try:
-        rows_bad = rows_of_days(bad)
+        rows_bad = bad.count()
         if rows_bad:
             put_bad(bad)
     finally:
         bad.unpersist()
     put_good(silver_rows(rows, decisions, decoder).where(~F.col(REFUSED)).drop(REFUSED))
     return rows_bad
-
-
-def rows_of_days(rows: DataFrame) -> Counter[date | None]:
-    """Return how many rows there are of each day; None: those that say of no day."""
-    return Counter({row["day"]: row["count"] for row in rows.groupBy(day_of("timestamp")).count().collect()})
-
-
-def day_of(column: str) -> Column:
-    """Return the day of a time; NULL of one that no calendar of Python has."""
-    day = F.to_date(F.col(column))
-    years = day.between(F.lit("0001-01-01").cast("date"), F.lit("9999-12-30").cast("date"))
-    return F.when(years, day).alias("day")
 
 
 def unsettled(rows: DataFrame, game: str, table: SilverBySpark, quarantine: QuarantineBySpark) -> DataFrame:

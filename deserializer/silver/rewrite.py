@@ -29,6 +29,14 @@ from demux.core.storage.files import Storage
 from demux.core.tables import SILVER_ORIGIN
 
 _LOG = logging.getLogger("demux")
+# what a session is to have that reads and writes single files of Delta tables, and replaces rows of any days by theirs
+FILES_OF_TABLES = {
+    "spark.databricks.delta.formatCheck.enabled": "false",
+    "spark.databricks.delta.replaceWhere.constraintCheck.enabled": "false",
+    # as bronze's own files have them: INT96 has no years after 2262
+    "spark.sql.parquet.outputTimestampType": "TIMESTAMP_MICROS",
+    "spark.sql.session.timeZone": "UTC",
+}
 # of a table's files that one process rewrites; of more, Spark's tasks have a part each
 MOST_BYTES = 512 * 2**20
 
@@ -112,11 +120,7 @@ def widen_by_files(
 
 def replacing_session(spark: SparkSession) -> SparkSession:
     """Return a session with settings of its own, in which `replace_rows` puts in rows of any days."""
-    conf = {
-        "spark.databricks.delta.replaceWhere.constraintCheck.enabled": "false",
-        "spark.sql.session.timeZone": "UTC",
-    }
-    return new_session(spark, conf)
+    return new_session(spark, FILES_OF_TABLES)
 
 
 def replace_rows(rows: DataFrame, table: str, **options: str) -> None:

@@ -75,8 +75,11 @@ class QuarantineBySpark:
         return frozenset(row.record_id for rows in self.records(game) for row in rows.collect())
 
     def append(self, files: Sequence[TableFile], positions: Mapping[str, BronzeOffset]) -> None:
-        """Append the rows of files, which are removed; with the position of each game that has some."""
+        """Append the rows of files, which are removed; with the position of each game that has some, or without any."""
         with staged_rows(self._spark, self._layout.storage, self.path, files, spark_struct(QUARANTINE)) as rows:
+            if not positions:
+                with ALONE, self._lock(self.path):
+                    append(rows, self.path, None)
             for game, after in positions.items():
                 self.append_rows(rows.where(F.col("game_name") == game), game, after)
 

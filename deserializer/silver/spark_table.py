@@ -12,7 +12,8 @@ from functools import lru_cache
 
 import pyarrow as pa
 import pyspark
-from pyspark.sql import DataFrame, SparkSession
+from delta.tables import DeltaTable
+from pyspark.sql import DataFrame, Row, SparkSession
 from pyspark.sql.types import StructType
 
 from demux.core.columns.spark import COMMENT, NUMBER, columns_of_spark, message_in
@@ -21,7 +22,7 @@ from demux.core.delta import batch_commit as commits
 from demux.core.delta.app_transactions import Batch, transaction_of
 from demux.core.delta.parquet_writer import TableFile, remove_files
 from demux.core.errors import DemuxError, TaskInterrupted
-from demux.core.names import quoted
+from demux.core.names import quoted, sql_string
 from demux.core.spark.connect import new_session
 from demux.core.storage.files import Storage
 from demux.core.storage.location import literal_path
@@ -29,11 +30,10 @@ from demux.core.tables import SILVER_RESERVED
 from deserializer.silver.comments import Description, statements
 from deserializer.silver.evolve import evolve, say
 from deserializer.silver.file_table import payload_in, schema_of
+from deserializer.silver.rewrite import FILES_OF_TABLES
 
 # `ALTER COLUMN` takes several columns from Spark 4.0 on
 _AT_ONCE = not pyspark.__version__.startswith("3.")
-# files beside a Delta table are not read as the Parquet files that they are, unless one says so
-_FORMAT_CHECK = "spark.databricks.delta.formatCheck.enabled"
 # of few rows: Spark takes longer to write code than to do without, above all to read the log for a transaction
 _INTERPRETED = {"spark.sql.codegen.wholeStage": "false", "spark.sql.codegen.factoryMode": "NO_CODEGEN"}
 _FEW_ROWS = 50_000
@@ -140,10 +140,38 @@ class SilverBySpark:
 
     def append_files(self, files: Sequence[TableFile], app_id: str, version: int) -> None:
         """Append the rows of files in the table's folder, which are removed; else as `append`."""
-        # columns that somebody else added get their default, or what they are generated from
-        ours = (one for one in self.schema.fields if NUMBER in one.metadata or one.name in SILVER_RESERVED)
-        with staged_rows(self._spark, self._storage, self.path, files, StructType([*ours])) as rows:
+        with staged_rows(self._spark, self._storage, self.path, files, self._ours()) as rows:
             self.append(rows, app_id, version)
+
+    def replace_files(
+        self,
+        files: Sequence[TableFile],
+        condition: str | None,
+        rebuilt: tuple[StructType, str] | None,
+        position: Batch | None,
+    ) -> None:
+        """Put the rows of files in the table's folder, which are removed, into the place of others, in one commit.
+
+        Args:
+            files: in no commit.
+            condition: SQL that chooses the table's rows which go; None: all.
+            rebuilt: the table's schema and comment from then on; None: they stay.
+            position: a transaction of the same commit; None: none.
+        """
+        columns = self._ours() if rebuilt is None else rebuilt[0]
+        with staged_rows(self._spark, self._storage, self.path, files, columns) as rows:
+            writer = rows.write.format("delta").mode("overwrite")
+            if condition is not None:
+                writer = writer.option("replaceWhere", condition)
+            if position is not None:
+                writer = writer.option("txnAppId", position.query_id).option("txnVersion", position.batch_id)
+            if self._exists and rebuilt is not None and self.schema != rebuilt[0]:
+                names = {field.name for field in columns.fields}
+                parts = [name for name in self._detail()["partitionColumns"] if name in names]
+                writer = writer.option("overwriteSchema", "true").partitionBy(*parts)
+            writer.save(self.path)
+        if rebuilt is not None and rebuilt[1] and self._detail()["description"] != rebuilt[1]:
+            say(self._spark, [f"COMMENT ON TABLE delta.{quoted(self.path)} IS {sql_string(rebuilt[1])}"])
 
     def ids_among(self, wanted: pa.ChunkedArray) -> frozenset[str]:
         """Return which of these record ids (STRING) the table has."""
@@ -152,6 +180,15 @@ class SilverBySpark:
         asked = self._spark.createDataFrame([(each,) for each in wanted.to_pylist()], "_record_id STRING")
         found = self._rows().select("_record_id").join(asked, "_record_id", "left_semi").distinct()
         return frozenset(row[0] for row in found.collect())
+
+    def _ours(self) -> StructType:
+        # columns that somebody else added get their default, or what they are generated from
+        return StructType([one for one in self.schema.fields if NUMBER in one.metadata or one.name in SILVER_RESERVED])
+
+    def _detail(self) -> Row:
+        detail = DeltaTable.forPath(self._spark, self.path).detail().select("description", "partitionColumns").first()
+        assert detail is not None
+        return detail
 
     def _rows(self) -> DataFrame:
         return self._spark.read.format("delta").load(self.path)
@@ -174,5 +211,4 @@ def staged_rows(
 @lru_cache(maxsize=4)
 def _copying_session(spark: SparkSession, is_small: bool) -> SparkSession:
     """Return a session of this one that reads single files of tables; kept, as making one takes a while."""
-    conf = {_FORMAT_CHECK: "false", "spark.sql.session.timeZone": "UTC"}
-    return new_session(spark, {**conf, **(_INTERPRETED if is_small else {})})
+    return new_session(spark, {**FILES_OF_TABLES, **(_INTERPRETED if is_small else {})})

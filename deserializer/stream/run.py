@@ -101,7 +101,7 @@ def deserialize(
                 lambda bad: quarantine.append_rows(bad, game, after),
                 lambda good: table.append(good, opened.app_id, after.number),
                 chosen,
-            ).total()
+            )
         reports.append(GameReport(game, contents.rows, contents.rows - bad, bad, decisions.schema_ids()))
 
     if not _is_at(layout.storage, checkpoint, at):

@@ -104,9 +104,7 @@ class Backfilling:
         self._refuse_retired()
         with BackfillProgress(backfill.rows(*DayState), backfill.rows(DayState.DONE)) as progress:
             left = chunks([day for day in self._backfill.days if day.game not in self._failed], CHUNK_ROWS)
-            games = self._place.settings.run.parallelism
-            if games > 1 and self._redecoder.bronze_of_files() is not None:
-                games = _WAVE_GAMES
+            games = _WAVE_GAMES if self._place.settings.run.parallelism > 1 else 1
             for number, wave in enumerate(waves(left, games, _WAVE_ROWS)):
                 if number:
                     self._place.give_way()

@@ -6,15 +6,12 @@ import os
 import shutil
 from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
-from types import ModuleType
 from typing import Any
 
 import pytest
 from deltalake import DeltaTable, write_deltalake
 from pyspark.rdd import RDD
 
-import deserializer.redecode.redecoder
-import deserializer.redecode.replace_by_spark
 from bronze_ingest.rebuild import rebuild_bronze
 from demux import api
 from demux.core.causes import Cause
@@ -29,6 +26,8 @@ from deserializer.redecode.redecoder import Redecoder, rebuild
 from deserializer.redecode.replay import replay
 from deserializer.silver.file_quarantine import Quarantine
 from deserializer.silver.file_table import SilverTable
+from deserializer.silver.spark_quarantine import QuarantineBySpark
+from deserializer.silver.spark_table import SilverBySpark
 from tests.support.flow.fleet import EVENT, FLEET, STREAM, crash_after, without_errors
 from tests.support.flow.root import Root, wrapper
 
@@ -171,9 +170,9 @@ def test_a_fleet_goes_on_where_rebuilds_died_and_the_same_rebuild_again_ends_the
 ) -> None:
     root = copy(taken_in, run={**FLEET, "retries": 0})
     without_errors(root.run())
-    steps: tuple[tuple[Sink, type | ModuleType, str], ...] = (
-        (Sink.SPARK, deserializer.redecode.replace_by_spark, "append"),
-        (Sink.SPARK, deserializer.redecode.redecoder, "replace_by_spark"),
+    steps: tuple[tuple[Sink, type, str], ...] = (
+        (Sink.SPARK, QuarantineBySpark, "append"),
+        (Sink.SPARK, SilverBySpark, "replace_files"),
         (Sink.AUTO, Quarantine, "append"),
         (Sink.AUTO, Replacement, "commit"),
     )
