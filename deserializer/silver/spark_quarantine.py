@@ -78,8 +78,7 @@ class QuarantineBySpark:
         """Append the rows of files, which are removed; with the position of each game that has some, or without any."""
         with staged_rows(self._spark, self._layout.storage, self.path, files, spark_struct(QUARANTINE)) as rows:
             if not positions:
-                with ALONE, self._lock(self.path):
-                    append(rows, self.path, None)
+                self._append(rows, None)
             for game, after in positions.items():
                 self.append_rows(rows.where(F.col("game_name") == game), game, after)
 
@@ -90,5 +89,8 @@ class QuarantineBySpark:
         # Spark would take an older version for a write that was done already; what is there says enough then
         is_known = before is not None and before >= after
         transaction = Batch(transaction_id(self._app_id, key), after.number, retried=False)
+        self._append(rows, None if is_known else transaction)
+
+    def _append(self, rows: DataFrame, transaction: Batch | None) -> None:
         with ALONE, self._lock(self.path):
-            append(rows, self.path, None if is_known else transaction)
+            append(rows, self.path, transaction)

@@ -49,6 +49,13 @@ def test_a_game_whose_rows_replace_others_is_one_task() -> None:
     assert [[part.game for part in task] for task in spread([whole, work("cold", 10)], 2)] == [["hot"], ["cold"]]
 
 
+def test_a_game_is_cut_where_no_task_has_to_know_what_its_rows_replace() -> None:
+    apart = replace(work("hot", *[100] * 8), replaces=ReplacedRows(None, {}, {}, may_lose=True))
+    assert [[len(part.paths) for part in task] for task in spread([apart], 2)] == [[4], [4]]
+    beside = replace(apart, replaces=ReplacedRows(None, {"a": 1}, {}, may_lose=True))
+    assert [[len(part.paths) for part in task] for task in spread([beside], 2)] == [[8]]
+
+
 def test_the_same_work_is_spread_the_same_way() -> None:
     works = [work("a", 5, 5), work("b", 7), work("c", 1)]
     assert spread(works, 2) == spread(reversed(works), 2)
