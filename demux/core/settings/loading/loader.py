@@ -25,6 +25,7 @@ from demux.core.settings.loading.yaml_positions import Key, document_of
 from demux.core.settings.settings import Settings
 from demux.core.settings.types import RULE, is_class_of
 from demux.core.storage.location import has_scheme
+from demux.core.text import printable
 
 DEFAULT_FILE = Path("demux.yml")
 
@@ -91,7 +92,8 @@ def load(
     # a rule over several fields can be broken by the layers together only
     mistakes = mistakes or _refused(merged, rules=True)
     if mistakes:
-        lines = tuple(_printable(f"{mistake.origin}: {mistake.text}") for mistake in mistakes)
+        # what users wrote may hold line ends and terminal codes; one mistake stays one harmless line
+        lines = tuple(printable(f"{mistake.origin}: {mistake.text}") for mistake in mistakes)
         more = (f"and {len(lines) - _MAX_LINES} more mistakes",) if len(lines) > _MAX_LINES else ()
         remedy = "Correct what is named and run again; `demux init` writes a file with every setting explained."
         raise SettingsInvalid("\n".join((*lines[:_MAX_LINES], *more)), remedy, mistakes=lines)
@@ -371,8 +373,3 @@ def _shown(value: object) -> str:
 
 def _cut(text: str) -> str:
     return text if len(text) <= _MAX_SHOWN else f"{text[:_MAX_SHOWN]}…"
-
-
-def _printable(text: str) -> str:
-    # what users wrote may hold line ends and terminal codes; one mistake stays one harmless line
-    return "".join(c if c.isprintable() else c.encode("unicode_escape", "surrogatepass").decode() for c in text)

@@ -211,7 +211,7 @@ def test_a_setting_without_a_value_is_a_mistake(file: Path) -> None:
         (b"#" * 300_000, "demux.yml: is larger than 262144 bytes"),
         (
             b'"a\\nb\\e[31m": 1\n',
-            f"demux.yml:1: a\\nb\\x1b[31m: unknown key; allowed: {SECTIONS}",
+            f"demux.yml:1: a\\u000ab\\u001b[31m: unknown key; allowed: {SECTIONS}",
         ),
     ],
 )
