@@ -36,8 +36,13 @@ from deserializer.silver.spark_table import SilverBySpark
 
 @dataclass(frozen=True, slots=True)
 class BatchContents:
-    """What must be known of rows before they are decoded: how many, of each ref too, how large payloads are, and the ages
-    of rows at the time of reading.
+    """What must be known of rows before they are decoded.
+
+    Attributes:
+        refs: how many rows each ref has.
+        sizes: of payloads.
+        ages: of the rows, at the time of reading.
+        read_at: this time (UTC).
     """
 
     rows: int

@@ -18,7 +18,8 @@ from demux.operations.status.model import Failure, GameStatus, Problem, Status
 
 # one more whenever a name or a meaning changes
 FORMAT = 4
-# columns of a game; times are milliseconds since 1970, `fresh_…` seconds, `failure` and `last_failure` are numbers in `failures`
+# columns of a game; times are milliseconds since 1970, `fresh_…` seconds;
+# `failure` and `last_failure` are numbers in `failures`
 COLUMNS = (
     "name",
     "key",

@@ -317,6 +317,6 @@ def _problems(games: Iterable[GameStatus], now: datetime) -> tuple[Problem, ...]
 def _lateness(fresh_within_s: float) -> str:
     return (
         f"Rows come later than `games.fresh_within` allows, {duration_text(fresh_within_s)}: 5 of 100 rows of the last "
-        "hour, or the oldest row that waits. Run rounds more often (`demux run --every`), give them more cores "
-        "(`demux size`), or allow a longer time."
+        "hour, or the oldest row that waits. Run rounds more often (`demux run --every`), give them more cores, or "
+        "allow a longer time."
     )
