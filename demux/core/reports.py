@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from dataclasses import dataclass, field
 
+from demux.core.control.freshness import NO_FRESHNESS, Freshness
+
 
 @dataclass(frozen=True, slots=True)
 class IngestReport:
@@ -33,6 +35,7 @@ class GameReport:
         schema_ids: that the rows have, sorted.
         rows_waiting: about how many are left in bronze, where a round has a limit.
         bytes_in: size of the files of bronze that they were in; 0 where a stream does not say.
+        freshness: of the rows that were decoded, when they were committed.
     """
 
     game: str
@@ -42,3 +45,4 @@ class GameReport:
     schema_ids: tuple[int, ...]
     rows_waiting: int = 0
     bytes_in: int = field(default=0, compare=False)
+    freshness: Freshness = field(default=NO_FRESHNESS, compare=False)

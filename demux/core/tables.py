@@ -206,7 +206,7 @@ APPROVALS = Struct(
     )
 )
 
-# one row for each task that ran in a round; without a game: a round that ran none
+# one row for each task that ran in a round; without a game: a round that ran none (`freshness`: `Freshness.to_column`)
 ROUNDS = Struct(
     (
         Column("round_id", Primitive.STRING),
@@ -221,6 +221,7 @@ ROUNDS = Struct(
         Column("condition", Primitive.STRING),
         Column("sentence", Primitive.STRING),
         Column("finished_at", Primitive.TIMESTAMP),
+        Column("freshness", Array(Primitive.BIGINT)),
     )
 )
 

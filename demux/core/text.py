@@ -24,6 +24,17 @@ def counted(count: int, word: str) -> str:
     return f"{count:,} {word}{'' if count == 1 else 's'}"
 
 
+def duration_text(seconds: float) -> str:
+    """Return how long a time is, in the unit that suits it, such as `850 ms`, `1.4 s`, `12 min`, `3.4 h` or `9 d`."""
+    if seconds < 0.9995:
+        return f"{seconds * 1000:.0f} ms"
+    for unit, length, most in (("s", 1, 120), ("min", 60, 120), ("h", 3600, 48)):
+        amount = seconds / length
+        if amount < most:
+            return f"{amount:.1f}".removesuffix(".0") + f" {unit}" if amount < 9.95 else f"{amount:.0f} {unit}"
+    return f"{seconds / 86400:.0f} d"
+
+
 def _shown(character: str) -> str:
     if unicodedata.category(character) not in _HIDDEN:
         return character

@@ -6,6 +6,7 @@ import threading
 from collections.abc import Iterator, Mapping
 from dataclasses import replace
 
+from demux.core.control.freshness import merge
 from demux.core.reports import GameReport
 from demux.pipeline.engines import Decode
 from demux.pipeline.task_pool import TaskEnd
@@ -61,5 +62,6 @@ def _sum(before: TaskEnd[GameReport] | None, end: TaskEnd[GameReport]) -> TaskEn
         tuple(sorted({*one.schema_ids, *other.schema_ids})),
         other.rows_waiting,
         one.bytes_in + other.bytes_in,
+        merge((one.freshness, other.freshness)),
     )
     return TaskEnd(end.task, report, None, seconds, end.commit)

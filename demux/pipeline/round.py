@@ -9,6 +9,7 @@ from dataclasses import dataclass
 from datetime import datetime, timezone
 from functools import partial
 
+from demux.core.control.freshness import NO_FRESHNESS
 from demux.core.control.games_and_rounds import TaskOutcome, TaskRecord
 from demux.core.reports import GameReport, IngestReport
 from demux.core.streaming.query import TAKE_ALL, Trigger
@@ -130,6 +131,7 @@ def record_of(end: TaskEnd[GameReport], round_id: str) -> TaskRecord:
         error.condition if error else None,
         f"{error.message} {error.remedy}" if error else None,
         _now(),
+        report.freshness if report else NO_FRESHNESS,
     )
 
 

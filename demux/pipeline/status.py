@@ -29,7 +29,12 @@ def status_reader(settings: Settings) -> Callable[[], Status]:
         facts = reader.read()
         now = datetime.now(timezone.utc)
         return status_of(
-            layout.root, facts, now, reasons_of(facts, settings), lambda game: game_schemas(game, settings)
+            layout.root,
+            facts,
+            now,
+            reasons_of(facts, settings),
+            lambda game: game_schemas(game, settings),
+            settings.games.fresh_within_s,
         )
 
     return read

@@ -15,6 +15,7 @@ from datetime import datetime
 
 from pyspark.sql import SparkSession
 
+from demux.core.control.freshness import merge
 from demux.core.delta.bronze_games import metadata_of
 from demux.core.delta.parquet_writer import TableFile, remove_files
 from demux.core.error_mapping import named
@@ -110,7 +111,7 @@ class Fleet:
         copies = max(_COPIES, self._threads)
         for names, threads in ((by_files, self._threads), (_with(SilverBySpark, active), copies)):
             with ThreadPoolExecutor(threads, thread_name_prefix="commit") as pool:
-                yield from pool.map(lambda game: self._commit(active[game], written[game], refused), names)
+                yield from pool.map(lambda game: self._commit(active[game], written[game], refused, now), names)
 
     def _written(
         self, due: Mapping[str, PendingGame], now: datetime
@@ -139,7 +140,9 @@ class Fleet:
             return named(error)
         return None
 
-    def _commit(self, due: PendingGame, parts: Sequence[WrittenGame], refused: DemuxError | None) -> GameResult:
+    def _commit(
+        self, due: PendingGame, parts: Sequence[WrittenGame], refused: DemuxError | None, now: datetime
+    ) -> GameResult:
         """Commit a game's good rows and return how it ended; on a failure nothing of it is in its table."""
         began = time.time()
         table = due.table
@@ -169,7 +172,8 @@ class Fleet:
             self._games.forget(due.game)
             return GameResult(due.game, None, error, seconds, commit)
         rows_in = sum(part.rows_in for part in parts)
-        report = GameReport(due.game, rows_in, rows_in - rows_bad, rows_bad, ids, due.rows_waiting, due.bytes)
+        fresh = merge(part.ages for part in parts).later(commit.ended_s - now.timestamp())
+        report = GameReport(due.game, rows_in, rows_in - rows_bad, rows_bad, ids, due.rows_waiting, due.bytes, fresh)
         return GameResult(due.game, report, None, seconds, commit)
 
 

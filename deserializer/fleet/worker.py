@@ -21,6 +21,7 @@ import pyarrow.parquet as pq
 
 from demux.core.columns.arrow import filled
 from demux.core.columns.types import Struct
+from demux.core.control.freshness import NO_FRESHNESS, Freshness, merge
 from demux.core.delta.parquet_writer import TableFile, TableWriter, remove_files
 from demux.core.delta.scan import batch_rows
 from demux.core.error_mapping import named
@@ -32,6 +33,7 @@ from deserializer.decoders.arrow import INPUT, REF, bad_rows, good_rows, parts_o
 from deserializer.decoders.schema_decision import Decisions, UnknownRef
 from deserializer.fleet.days import DayCounts, among
 from deserializer.fleet.replaced_rows import ReplacedRows, RowsByDay
+from deserializer.fleet.row_ages import ages_of
 
 # opens the files of a game, one after the other
 _Reader = Callable[[], Iterator[Any]]
@@ -82,6 +84,7 @@ class WrittenGame:
         seconds: how long it took.
         removed: where rows are replaced, the files of silver that go.
         days: where rows are replaced, what became of those of each day.
+        ages: of the decoded rows, at the time of decoding.
     """
 
     game: str
@@ -95,6 +98,7 @@ class WrittenGame:
     seconds: float = 0.0
     removed: tuple[str, ...] = ()
     days: Mapping[date, DayCounts] = field(default_factory=dict)
+    ages: Freshness = NO_FRESHNESS
 
 
 def write_games(
@@ -191,6 +195,7 @@ class _WriterTask:
         columns = Struct((*work.decisions.columns, *SILVER_ORIGIN))
         rows_in = rows_bad = 0
         refs: set[SchemaRef] = set()
+        ages: list[Freshness] = []
         replaces, removed = work.replaces, dict[str, bool]()
         days = None if replaces is None else RowsByDay(Counter(), Counter())
         began = time.monotonic()
@@ -207,6 +212,7 @@ class _WriterTask:
                     refs.add(part.ref)
                     if part.good:
                         silver.add(good_rows(part, columns, self.now))
+                        ages.append(ages_of(part, self.now))
                     if part.bad:
                         own.add(bad_rows(part, work.game, self.query_id, work.batch_id, self.now))
                     if days is not None:
@@ -228,6 +234,7 @@ class _WriterTask:
                 seconds=time.monotonic() - began,
                 removed=tuple(removed),
                 days={} if days is None else days.counts(),
+                ages=merge(ages),
             )
             return _SendingGame(work, written, senders.submit(_sent, stack.pop_all(), silver), own)
 

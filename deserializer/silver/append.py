@@ -8,19 +8,22 @@ writer, decodes the rows again and leaves out the records that are in a table by
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from datetime import datetime, timezone
 from functools import reduce
 from operator import or_
 
-from pyspark.sql import DataFrame
+from pyspark.sql import Column, DataFrame
 from pyspark.sql import functions as F
 
 from demux.core.columns.spark import spark_struct
+from demux.core.control.freshness import BUCKETS_PER_OCTAVE, LAST_BUCKET, Freshness
 from demux.core.delta.app_transactions import Batch
 from demux.core.delta.batch_commit import REFUSED
 from demux.core.schemas.ref import SchemaRef
+from demux.core.settings.source import SourceKind
 from demux.core.spark.map_in_arrow import Sizes, map_in_arrow, sizes_column, sizes_in
 from demux.core.tables import QUARANTINE
 from deserializer.decoders.arrow import REF, to_refused
@@ -33,23 +36,44 @@ from deserializer.silver.spark_table import SilverBySpark
 
 @dataclass(frozen=True, slots=True)
 class BatchContents:
-    """What must be known of rows before they are decoded: how many, how many of each ref, how large payloads are."""
+    """What must be known of rows before they are decoded.
+
+    Attributes:
+        refs: how many rows each ref has.
+        sizes: of payloads.
+        ages: of the rows, at the time of reading.
+        read_at: this time (UTC).
+    """
 
     rows: int
     refs: Mapping[SchemaRef, int]
     sizes: Sizes
+    ages: Freshness
+    read_at: datetime
 
 
 def contents_of(frame: DataFrame) -> BatchContents:
     """Return the contents of a frame with the columns of `INPUT`, in one pass over its rows."""
+    now = datetime.now(timezone.utc)
     names = [column.name for column in REF]
     counted = F.count(F.lit(1)).alias("rows")
-    found = frame.groupBy(*names).agg(sizes_column("payload").alias("sizes"), counted).collect()
-    return BatchContents(
-        sum(row.rows for row in found),
-        {SchemaRef(*(row[name] for name in names)): row.rows for row in found},
-        reduce(or_, (sizes_in(row.sizes) for row in found), Sizes()),
-    )
+    groups = frame.groupBy(*names, _age_bucket(now).alias("bucket"))
+    found = groups.agg(sizes_column("payload").alias("sizes"), counted).collect()
+    refs: Counter[SchemaRef] = Counter()
+    ages: Counter[int] = Counter()
+    for row in found:
+        refs[SchemaRef(*(row[name] for name in names))] += row.rows
+        if row.bucket is not None:
+            ages[row.bucket] += row.rows
+    sizes = reduce(or_, (sizes_in(row.sizes) for row in found), Sizes())
+    return BatchContents(refs.total(), refs, sizes, Freshness.of(ages), now)
+
+
+def _age_bucket(now: datetime) -> Column:
+    """Return the bucket of `Freshness` of a row's age; NULL without a timestamp, and for a row of an archive."""
+    age_ms = F.greatest(F.lit(now.timestamp() * 1000) - F.expr("unix_micros(timestamp)") / 1000, F.lit(1.0))
+    bucket = F.least(F.ceil(F.log2(age_ms) * BUCKETS_PER_OCTAVE), F.lit(LAST_BUCKET))
+    return F.when(F.col("timestamp").isNotNull() & (F.col("origin") != SourceKind.FILES.value), bucket)
 
 
 def write_rows(

@@ -10,6 +10,7 @@ from datetime import datetime, timezone
 
 from pyspark.sql import DataFrame, SparkSession
 
+from demux.core.control.freshness import merge
 from demux.core.delta.app_transactions import Batch
 from demux.core.delta.bronze_games import position_id
 from demux.core.delta.log import newest_version
@@ -102,7 +103,11 @@ def deserialize(
                 lambda good: table.append(good, opened.app_id, after.number),
                 chosen,
             )
-        reports.append(GameReport(game, contents.rows, contents.rows - bad, bad, decisions.schema_ids()))
+        # of all rows that were read: which of them decoded is known in Spark's tasks alone
+        fresh = contents.ages.later((datetime.now(timezone.utc) - contents.read_at).total_seconds())
+        reports.append(
+            GameReport(game, contents.rows, contents.rows - bad, bad, decisions.schema_ids(), freshness=fresh)
+        )
 
     if not _is_at(layout.storage, checkpoint, at):
         layout.storage.delete_folder(checkpoint)
@@ -115,6 +120,7 @@ def deserialize(
         sum(report.rows_silver for report in reports),
         sum(report.rows_quarantined for report in reports),
         tuple(sorted({schema_id for report in reports for schema_id in report.schema_ids})),
+        freshness=merge(report.freshness for report in reports),
     )
 
 

@@ -9,6 +9,7 @@ from enum import Enum
 from statistics import median
 from typing import TYPE_CHECKING, Any
 
+from demux.core.control.freshness import NO_FRESHNESS, Freshness
 from demux.core.delta.record_table import RecordTable
 from demux.core.root.layout import Layout
 from demux.core.tables import APPROVALS, GAMES, ROUNDS
@@ -99,6 +100,7 @@ class TaskRecord:
     condition: str | None
     sentence: str | None
     finished_at: datetime
+    freshness: Freshness = NO_FRESHNESS
 
 
 @dataclass(frozen=True, slots=True)
@@ -208,6 +210,7 @@ class Control:
                 record.condition,
                 record.sentence,
                 record.finished_at,
+                record.freshness.to_column(),
             )
             for record in records
         ]
@@ -259,4 +262,5 @@ def task_record(row: Mapping[str, Any]) -> TaskRecord:
         row["condition"],
         row["sentence"],
         row["finished_at"],
+        Freshness.from_column(row["freshness"]),
     )

@@ -13,7 +13,7 @@ from pydantic import AfterValidator, Field
 
 from demux.core.names import MAX_NAME_BYTES
 from demux.core.settings.databricks.values import Principal
-from demux.core.settings.types import Game, Section, Text
+from demux.core.settings.types import Age, Game, Section, Text, timedelta_of
 
 
 class SchemaChanges(Enum):
@@ -166,6 +166,15 @@ def _cluster(name: str) -> str:
 ClusterName = Annotated[str, Field(pattern=r"^[a-z][a-z0-9_-]{0,39}$"), AfterValidator(_cluster)]
 
 
+def _longer_than_nothing(age: str) -> str:
+    if not timedelta_of(age):
+        raise ValueError("expected a second or more")
+    return age
+
+
+FreshWithin = Annotated[Age, AfterValidator(_longer_than_nothing)]
+
+
 def _subjects(expression: str) -> str:
     if mistake := expression_mistake(expression):
         raise ValueError(mistake)
@@ -220,6 +229,20 @@ class GamesSettings(Section):
         description="Longest game name in UTF-8 bytes; a record with a longer one goes to quarantine. At most "
         f"{MAX_NAME_BYTES}: escaping in a folder name can triple it, and a folder name may have 255 bytes.",
     )
+
+    fresh_within: FreshWithin | None = Field(
+        default=None,
+        description="How long 95 of 100 rows may take from the timestamp of their record to the game's table, such as "
+        "5s or 10m: `demux status` names the games that take longer, and an alert rule fires. Default: no limit.",
+    )
+    fresh_within_of: Mapping[Game, FreshWithin] = Field(
+        default={}, description="Games with a time of their own, {game: time}, such as {chess: 5s}."
+    )
+
+    def fresh_within_s(self, game: str) -> float | None:
+        """Return how many seconds 95 of 100 rows of the game may take to its table; None for no limit."""
+        age = self.fresh_within_of.get(game, self.fresh_within)
+        return None if age is None else timedelta_of(age).total_seconds()
 
     def contract_of(self, game: str) -> Contract:
         """Return the game's contract, by these settings alone."""

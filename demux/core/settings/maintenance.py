@@ -8,17 +8,11 @@ from typing import Annotated
 
 from pydantic import AfterValidator, Field
 
-from demux.core.settings.types import Game, Section, Text
+from demux.core.settings.types import Age, Game, Section, Text, timedelta_of
 from demux.core.time_expressions import age_of
 
 NEVER = "never"
 _LEAST_EVERY = timedelta(minutes=1)
-
-
-def _age(text: str) -> str:
-    if age_of(text) is None:
-        raise ValueError("expected an age, such as 7d, 12h or 90m")
-    return text.strip()
 
 
 def _every(text: str) -> str:
@@ -28,7 +22,6 @@ def _every(text: str) -> str:
     return text.strip()
 
 
-Age = Annotated[str, AfterValidator(_age)]
 Every = Annotated[str, AfterValidator(_every)]
 Columns = Annotated[tuple[Text, ...], Field(max_length=8)]
 
@@ -73,24 +66,18 @@ class MaintainSettings(Section):
     @property
     def interval(self) -> timedelta | None:
         """How often tables are maintained by themselves; None for never."""
-        return None if self.every == NEVER else _of(self.every)
+        return None if self.every == NEVER else timedelta_of(self.every)
 
     @property
     def kept(self) -> timedelta:
         """How long files stay that no table needs."""
-        return _of(self.keep)
+        return timedelta_of(self.keep)
 
     @property
     def rounds_kept(self) -> timedelta:
         """How long records of finished tasks stay."""
-        return _of(self.keep_rounds)
+        return timedelta_of(self.keep_rounds)
 
     def order_of(self, game: str | None) -> tuple[str, ...]:
         """Return the columns by which the rows of the game's table are brought together."""
         return self.zorder if game is None else tuple(self.zorder_of.get(game, self.zorder))
-
-
-def _of(text: str) -> timedelta:
-    found = age_of(text)
-    assert found is not None, "it was validated"
-    return found

@@ -13,6 +13,7 @@ from pydantic_core import PydanticCustomError
 
 from demux.core.names import MAX_NAME_BYTES, invalid_reason
 from demux.core.secrets import require_reference
+from demux.core.time_expressions import age_of
 
 T = TypeVar("T")
 
@@ -58,6 +59,19 @@ def _url(text: str) -> str:
     return text.rstrip("/")
 
 
+def _age(text: str) -> str:
+    if age_of(text) is None:
+        raise ValueError("expected an age, such as 7d, 12h or 90m")
+    return text.strip()
+
+
+def timedelta_of(age: str) -> timedelta:
+    """Return how long a validated `Age` is."""
+    found = age_of(age)
+    assert found is not None, "it was validated"
+    return found
+
+
 def epoch_ms(text: str) -> int | None:
     """Return the milliseconds since 1970 of an ISO 8601 time with a zone; None when it is none, or before 1970."""
     try:
@@ -76,6 +90,7 @@ def rule(sentence: str) -> PydanticCustomError:
 Game = Annotated[str, AfterValidator(_game)]
 Location = Annotated[str, AfterValidator(_location)]
 Text = Annotated[str, Field(min_length=1)]
+Age = Annotated[str, AfterValidator(_age)]
 Secret = Annotated[str, AfterValidator(require_reference)]
 Url = Annotated[str, AfterValidator(_url)]
 

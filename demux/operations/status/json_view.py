@@ -17,8 +17,9 @@ from demux.core.text import printable
 from demux.operations.status.model import Failure, GameStatus, Problem, Status
 
 # one more whenever a name or a meaning changes
-FORMAT = 3
-# columns of a game; times are milliseconds since 1970, `failure` and `last_failure` are numbers in `failures`
+FORMAT = 4
+# columns of a game; times are milliseconds since 1970, `fresh_…` seconds;
+# `failure` and `last_failure` are numbers in `failures`
 COLUMNS = (
     "name",
     "key",
@@ -44,6 +45,9 @@ COLUMNS = (
     "recent",
     "dropped",
     "retired",
+    "fresh_p50",
+    "fresh_p95",
+    "fresh_within",
 )
 _PROBLEMS = 20
 _NAMES_OF_PROBLEM = 20
@@ -128,6 +132,9 @@ def _game(game: GameStatus, failures: _Failures) -> list[Any]:
         [[part.round, part.rows, _rounded(part.seconds)] for part in game.recent],
         game.dropped,
         game.retired,
+        _rounded(game.freshness.p50_s),
+        _rounded(game.freshness.p95_s),
+        game.fresh_within_s,
     ]
 
 

@@ -9,7 +9,12 @@ from datetime import datetime
 from enum import Enum
 
 from demux.core.causes import Stage
+from demux.core.control.freshness import NO_FRESHNESS, Freshness
 from demux.operations.status.facts import TableFacts
+
+# conditions of problems that are no failures
+WAITING = "waiting"
+LATE = "late"
 
 
 class GameHealth(Enum):
@@ -63,6 +68,8 @@ class GameStatus:
         recent: what it did in its last rounds, the newest last.
         dropped: rows of it that were dropped from quarantine.
         retired: rows of it that were in bronze and taken out of it, being old.
+        freshness: of its rows that were committed in the last hour.
+        fresh_within_s: the longest time that its p95 should be; None for no limit.
     """
 
     game: str
@@ -85,6 +92,8 @@ class GameStatus:
     recent: tuple[GameRound, ...] = ()
     dropped: int = 0
     retired: int = 0
+    freshness: Freshness = NO_FRESHNESS
+    fresh_within_s: float | None = None
 
     @property
     def rows_in(self) -> int | None:
@@ -96,6 +105,11 @@ class GameStatus:
         if self.waiting_since is not None:
             return max(0.0, (now - self.waiting_since).total_seconds())
         return None if self.lag_rows is None or self.lag_rows else 0.0
+
+    def is_late(self, now: datetime) -> bool:
+        """Return whether it misses its limit: by the p95 of the last hour, or by rows that wait for longer already."""
+        ages = (self.freshness.p95_s, self.lag_s(now))
+        return self.fresh_within_s is not None and any(age is not None and age > self.fresh_within_s for age in ages)
 
 
 @dataclass(frozen=True, slots=True)
@@ -135,7 +149,11 @@ class ClusterStatus:
 
 @dataclass(frozen=True, slots=True)
 class Problem:
-    """A failure or a reason to wait, with all games that share it, by name."""
+    """A failure, a reason to wait, or a missed limit, with all games that share it, by name.
+
+    Attributes:
+        condition: of the failure; or `WAITING`, or `LATE`.
+    """
 
     condition: str
     sentence: str
@@ -151,7 +169,7 @@ class Status:
         games: by name.
         rounds: the last ones, the newest last.
         clusters: by name.
-        problems: what failed, and who waits; failures first, those of most games first.
+        problems: what failed, who waits, who is late; in this order, those of most games first.
         no_bronze: records that never became a bronze row, by cause.
         notes: what could not be read, a sentence each.
         tasks: how many tasks are on record.

@@ -13,6 +13,7 @@ from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime
 
+from demux.core.control.freshness import merge
 from demux.operations.status.model import GameHealth, GameStatus, Status
 
 KIND = "text/plain; version=0.0.4; charset=utf-8"
@@ -97,6 +98,9 @@ class _SeriesGroup:
     def earliest(self, value: Callable[[GameStatus], float | None]) -> float | None:
         return min((one for one in map(value, self.games) if one is not None), default=None)
 
+    def fresh_s(self, quantile: float) -> float | None:
+        return merge(game.freshness for game in self.games).quantile_s(quantile)
+
 
 def _groups(games: Sequence[GameStatus], most: int) -> list[_SeriesGroup]:
     """Return a group for each of the games with most rows in bronze, and one for all others."""
@@ -133,6 +137,22 @@ def _of_games(groups: Iterable[_SeriesGroup], now: datetime) -> Iterator[str]:
         "demux_game_lag_seconds",
         "How long the oldest of them has waited.",
         lambda group: group.greatest(lambda game: game.lag_s(now)),
+    )
+    yield _family(
+        "demux_game_freshness_seconds",
+        "gauge",
+        "How long rows of the last hour took from the timestamp of their record to the game's table.",
+        [
+            ((*group.labels, ("quantile", f"{quantile}")), age)
+            for group in groups
+            for quantile in (0.5, 0.95)
+            if (age := group.fresh_s(quantile)) is not None
+        ],
+    )
+    yield family(
+        "demux_game_late",
+        "1 where the game misses games.fresh_within; of several games, how many.",
+        lambda group: group.summed(lambda game: None if game.fresh_within_s is None else game.is_late(now)),
     )
     yield family(
         "demux_game_failed",

@@ -9,12 +9,16 @@ from dataclasses import dataclass
 from datetime import datetime, timedelta
 from itertools import accumulate
 
+from demux.core.control.freshness import RECENT, Freshness, merge
 from demux.core.control.games_and_rounds import TaskOutcome, TaskRecord
 from demux.core.names import names_of
 from demux.core.schemas.subject_choice import GameSchemas
 from demux.core.settings.games import SubjectRule
+from demux.core.text import duration_text
 from demux.operations.status.facts import BronzeFile, Facts
 from demux.operations.status.model import (
+    LATE,
+    WAITING,
     ClusterStatus,
     Failure,
     GameHealth,
@@ -38,6 +42,7 @@ def status_of(
     now: datetime,
     reasons: Mapping[str, str] | None = None,
     schemas_of: Callable[[str], GameSchemas] = lambda game: GameSchemas("default", SubjectRule(game)),
+    fresh_within_s: Callable[[str], float | None] = lambda game: None,
 ) -> Status:
     """Return what the facts say.
 
@@ -45,6 +50,7 @@ def status_of(
         now: the time (UTC).
         reasons: why a game is not admitted, by name.
         schemas_of: where a game's schemas are.
+        fresh_within_s: a game's limit of freshness, in seconds.
     """
     history = _RecordHistory.of(facts.records)
     quarantined = _by_game(facts)
@@ -60,6 +66,7 @@ def status_of(
             now,
             (reasons or {}).get(name),
             schemas_of(name),
+            fresh_within_s(name),
         )
         for name in names
     )
@@ -69,7 +76,7 @@ def status_of(
         games,
         _rounds(history, facts, games),
         _clusters(games),
-        _problems(games),
+        _problems(games, now),
         _no_bronze(facts),
         facts.notes,
         len(facts.records),
@@ -130,6 +137,9 @@ class _GameHistory:
         shown = [record for record in self.records if record.round_id in self.numbers][-self.parts :]
         return tuple(GameRound(self.numbers[one.round_id], one.rows_in, one.seconds) for one in shown)
 
+    def freshness(self, now: datetime) -> Freshness:
+        return merge(record.freshness for record in self.records if now - record.finished_at <= RECENT)
+
     def rate(self, now: datetime) -> float:
         rows = sum(record.rows_in for record in self.records if now - record.finished_at <= _RATE_OVER)
         return rows / _RATE_OVER.total_seconds()
@@ -143,6 +153,7 @@ def _game(
     now: datetime,
     reason: str | None,
     schemas: GameSchemas,
+    fresh_within_s: float | None,
 ) -> GameStatus:
     known, table = facts.games.get(name), facts.silver.get(name)
     came = None if facts.bronze is None else facts.bronze.get(name, ())
@@ -174,6 +185,8 @@ def _game(
         recent=past.recent,
         dropped=(facts.dropped or {}).get(name, 0),
         retired=(facts.retired or {}).get(name, 0),
+        freshness=past.freshness(now),
+        fresh_within_s=fresh_within_s,
     )
 
 
@@ -286,13 +299,24 @@ def _clusters(games: Iterable[GameStatus]) -> tuple[ClusterStatus, ...]:
     )
 
 
-def _problems(games: Iterable[GameStatus]) -> tuple[Problem, ...]:
+def _problems(games: Iterable[GameStatus], now: datetime) -> tuple[Problem, ...]:
     failed: dict[tuple[str, str], list[str]] = defaultdict(list)
     waiting: dict[tuple[str, str], list[str]] = defaultdict(list)
+    late: dict[tuple[str, str], list[str]] = defaultdict(list)
     for game in games:
         if game.failure is not None:
             failed[game.failure.condition, game.failure.sentence].append(game.game)
         elif game.reason is not None:
-            waiting["waiting", game.reason].append(game.game)
-    kinds = [sorted(kind.items(), key=lambda item: (-len(item[1]), item[0])) for kind in (failed, waiting)]
+            waiting[WAITING, game.reason].append(game.game)
+        elif game.fresh_within_s is not None and game.is_late(now):
+            late[LATE, _lateness(game.fresh_within_s)].append(game.game)
+    kinds = [sorted(kind.items(), key=lambda item: (-len(item[1]), item[0])) for kind in (failed, waiting, late)]
     return tuple(Problem(*what, tuple(names)) for kind in kinds for what, names in kind)
+
+
+def _lateness(fresh_within_s: float) -> str:
+    return (
+        f"Rows come later than `games.fresh_within` allows, {duration_text(fresh_within_s)}: 5 of 100 rows of the last "
+        "hour, or the oldest row that waits. Run rounds more often (`demux run --every`), give them more cores, or "
+        "allow a longer time."
+    )

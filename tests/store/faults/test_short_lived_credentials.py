@@ -22,7 +22,7 @@ from demux.core.root.layout import layout_of
 from demux.core.settings.settings import Settings
 from demux.core.storage.files import Storage
 from demux.pipeline.engines import decode_of
-from producer.report import ProduceReport
+from producer.run import ProduceReport
 from tests.fakes.workspace.fake import FakeWorkspace
 from tests.fakes.workspace.http.server import serving
 from tests.fakes.workspace.path_credentials import PathCredentials

@@ -67,6 +67,7 @@ const COLUMNS = [
   { key: "state", head: "State", value: (g) => URGENCY[g.state], cell: (g) => make("span", { class: `state ${g.state}`, text: STATES[g.state] }) },
   { key: "lag_rows", head: "Rows waiting", value: (g) => g.lag_rows, cell: (g) => number(g.lag_rows), number: true },
   { key: "lag_s", head: "Waiting for", value: (g) => g.waiting_since === null ? null : -g.waiting_since, cell: lagTime, number: true },
+  { key: "fresh_p95", head: "Fresh, p95", value: (g) => g.fresh_p95, cell: (g) => seconds(g.fresh_p95), number: true },
   { key: "rate", head: "Rows/s", value: (g) => g.rate, cell: (g) => rate(g.rate), number: true },
   { key: "last_success", head: "Last success", value: (g) => g.last_success, cell: (g) => time(g.last_success), number: true },
   { key: "quarantined", head: "Quarantine", value: (g) => g.quarantined, cell: (g) => number(g.quarantined), number: true },
@@ -167,6 +168,8 @@ function detailOf(game) {
   if (game.reason) add("Waits", game.reason);
   add("Table", `silver/${game.key}: ${number(game.silver)} rows, ${number(game.files)} files, ${bytes(game.bytes)}`);
   add("Bronze", `${number(game.bronze)} rows, ${number(game.lag_rows)} of them wait${game.retired ? `; ${number(game.retired)} were retired` : ""}`);
+  const limit = game.fresh_within === null ? "" : `; games.fresh_within is ${seconds(game.fresh_within)}`;
+  add("Freshness", `p50 ${seconds(game.fresh_p50)}, p95 ${seconds(game.fresh_p95)} in the last hour${limit}`);
   add("Cluster", game.cluster || "none yet");
   add("Cost", `${seconds(game.seconds)} in its last round, ${percent(game.share)} of all work on record`);
   add("Schema versions", game.versions || "none on record");
@@ -231,7 +234,7 @@ function drawProblems() {
     const more = one.count - one.games.length;
     // a name from right to left must not turn its neighbours round
     const names = one.games.flatMap((name, at) => [at ? ", " : "", make("bdi", { text: name })]);
-    const kind = one.condition === "waiting" ? "waiting" : "failed";
+    const kind = ["waiting", "late"].includes(one.condition) ? "waiting" : "failed";
     return make("li", { class: kind }, make("span", { class: "what", text: one.condition }), " ", ...sentence(one.sentence), make("p", { class: "muted" }, `${counted(one.count, "game")}: `, ...names, more > 0 ? ` and ${number(more)} more` : ""));
   }));
   if (data.more_problems) $("problem-list").append(make("li", { text: `and ${number(data.more_problems)} more: see the games below` }));
