@@ -60,7 +60,6 @@ def delete_by_vector(redecoder: Redecoder, condition: str) -> None:
     redecoder.spark.sql(f"DELETE FROM delta.{bronze} WHERE {condition}")
 
 
-@pytest.mark.both_lanes
 def test_rows_that_a_deletion_vector_hides_in_bronze_are_not_decoded(redecoder: Redecoder) -> None:
     delete_by_vector(redecoder, "record_id = 't/0/3'")
     assert rebuild(redecoder, HOSTILE) == GameReport(HOSTILE, 4, 3, 1, (1,))
