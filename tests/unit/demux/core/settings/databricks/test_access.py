@@ -33,7 +33,7 @@ def test_all_mistakes_are_said_at_once() -> None:
         "command line: grants.games.chess: a list: expected one principal or more",
         "command line: grants.games.go.0: ' ': expected the name of a principal",
         "command line: grants.games.tag.0: '{{job.id}}': expected the name of a principal",
-        "command line: grants.games.two\\u000alines.[key]: 'two\\nlines': The game name has a control character "
-        "(U+000A) at position 4.",
+        "command line: grants.games.two\\u000alines.[key]: 'two\\nlines': The game name has a control "
+        "character (U+000A) at position 4.",
         "command line: grants.patterns..[key]: '': expected some text",
     ]
