@@ -15,7 +15,6 @@ from demux.core.control.freshness import BUCKETS_PER_OCTAVE, LAST_BUCKET, NO_FRE
 from demux.core.settings.source import SourceKind
 from deserializer.decoders.arrow import SchemaBatch
 
-_ARCHIVE = pa.scalar(SourceKind.FILES.value)
 _EPOCH = datetime(1970, 1, 1, tzinfo=timezone.utc)
 _MICROSECOND = timedelta(microseconds=1)
 _TIME = arrow_type(Primitive.TIMESTAMP)
@@ -40,7 +39,8 @@ def row_ages(timestamps: pa.Array, origins: pa.Array, chosen: Sequence[int], now
     if chosen != range(len(timestamps)):
         positions = pa.array(chosen, pa.int64())
         timestamps, origins = timestamps.take(positions), origins.take(positions)
-    archived = pc.equal(origins, _ARCHIVE)
+    # not at import: a scalar loads pandas, where it is installed
+    archived = pc.equal(origins, pa.scalar(SourceKind.FILES.value))
     if archived.true_count:
         timestamps = pc.if_else(pc.fill_null(archived, False), None, timestamps)
     # few kernels: a batch may be small, and its game one of hundreds

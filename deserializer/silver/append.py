@@ -71,7 +71,7 @@ def contents_of(frame: DataFrame) -> BatchContents:
 
 def _age_bucket(now: datetime) -> Column:
     """Return the bucket of `Freshness` of a row's age; NULL without a timestamp, and for a row of an archive."""
-    age_ms = F.greatest(F.lit(now.timestamp() * 1000) - F.expr("unix_micros(timestamp)") / 1000, F.lit(1.0))
+    age_ms = F.greatest(F.lit(now.timestamp() * 1000) - F.expr("unix_micros(`timestamp`)") / 1000, F.lit(1.0))
     bucket = F.least(F.ceil(F.log2(age_ms) * BUCKETS_PER_OCTAVE), F.lit(LAST_BUCKET))
     return F.when(F.col("timestamp").isNotNull() & (F.col("origin") != SourceKind.FILES.value), bucket)
 

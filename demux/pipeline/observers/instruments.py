@@ -10,6 +10,8 @@ from dataclasses import dataclass
 from datetime import datetime
 from enum import Enum
 
+from demux.core.control.freshness import NO_FRESHNESS, RECENT, Freshness, merge
+
 
 class Kind(Enum):
     """What an instrument does with a value."""
@@ -43,6 +45,7 @@ OUTCOME = "demux.outcome"
 STAGE = "demux.stage"
 ERROR = "error.type"
 COMMAND = "demux.command"
+QUANTILE = "demux.quantile"
 
 COMMAND_DURATION = Instrument(
     "demux.command.duration", Kind.HISTOGRAM, "s", (COMMAND, OUTCOME), "How long a round, or a stage alone, took"
@@ -65,12 +68,19 @@ GAME_DURATION = Instrument("demux.game.duration", Kind.HISTOGRAM, "s", (OUTCOME,
 GAME_LAG = Instrument(
     "demux.game.lag", Kind.GAUGE, "{row}", (GAME,), "Rows, about, that the last round left in bronze; sum for others"
 )
-GAME_FRESHNESS = Instrument(
-    "demux.game.freshness",
+GAME_TABLE_AGE = Instrument(
+    "demux.game.table.age",
     Kind.GAUGE,
     "s",
     (GAME,),
     "Age of the state of bronze that the game's table has whole; the oldest for others",
+)
+GAME_FRESHNESS = Instrument(
+    "demux.game.freshness",
+    Kind.GAUGE,
+    "s",
+    (GAME, QUANTILE),
+    "How long rows of the last hour took from the timestamp of their record to the game's table",
 )
 INSTRUMENTS = (
     COMMAND_DURATION,
@@ -82,6 +92,7 @@ INSTRUMENTS = (
     GAME_FAILURES,
     GAME_DURATION,
     GAME_LAG,
+    GAME_TABLE_AGE,
     GAME_FRESHNESS,
 )
 
@@ -100,6 +111,8 @@ class GameSeries:
         self._own: set[str] = set()
         self._lag_rows: dict[str, int] = {}
         self._fresh_at: dict[str, datetime] = {}
+        # by label and minute
+        self._freshness: dict[str, dict[datetime, Freshness]] = {}
 
     def label(self, game: str) -> str:
         """Return the value of the game's attribute: its exact name, or `other` where there are too many."""
@@ -114,6 +127,20 @@ class GameSeries:
     def fresh(self, games: Iterable[str], at: datetime) -> None:
         """Remember that these games have all that bronze had at a time."""
         self._fresh_at.update(dict.fromkeys(games, at))
+
+    def committed(self, game: str, freshness: Freshness, at: datetime) -> None:
+        """Remember how fresh the rows were that the game's table got at a time."""
+        minutes, minute = self._freshness.setdefault(self.label(game), {}), at.replace(second=0, microsecond=0)
+        minutes[minute] = merge((minutes.get(minute, NO_FRESHNESS), freshness))
+        for old in [each for each in minutes if at - each > RECENT]:
+            del minutes[old]
+
+    def freshness(self, now: datetime) -> Mapping[str, Freshness]:
+        """Return how fresh the rows of the last hour were, by label; that of all rows for `other`."""
+        return {
+            label: merge(each for at, each in tuple(minutes.items()) if now - at <= RECENT)
+            for label, minutes in tuple(self._freshness.items())
+        }
 
     def lag_rows(self) -> Mapping[str, int]:
         """Return the rows that wait, by label; the sum for `other`."""

@@ -26,7 +26,9 @@ from demux.pipeline.observers.instruments import (
     GAME,
     GAME_FRESHNESS,
     GAME_LAG,
+    GAME_TABLE_AGE,
     INSTRUMENTS,
+    QUANTILE,
     ROOT,
     GameSeries,
     Instrument,
@@ -63,7 +65,7 @@ class Signals:
             case Kind.HISTOGRAM:
                 return self._meter.create_histogram(one.name, one.unit, one.meaning)
             case Kind.GAUGE:
-                look = {GAME_LAG: self._lag, GAME_FRESHNESS: self._ages}[one]
+                look = {GAME_LAG: self._lag, GAME_TABLE_AGE: self._ages, GAME_FRESHNESS: self._freshness}[one]
                 return self._meter.create_observable_gauge(one.name, [look], one.unit, one.meaning)
 
     def _lag(self, _: CallbackOptions) -> Iterable[Observation]:
@@ -74,6 +76,15 @@ class Signals:
         now = datetime.now(timezone.utc)
         for root, games in tuple(self._games.items()):
             yield from (Observation(age, {ROOT: root, GAME: label}) for label, age in games.age_s(now).items())
+
+    def _freshness(self, _: CallbackOptions) -> Iterable[Observation]:
+        now = datetime.now(timezone.utc)
+        for root, games in tuple(self._games.items()):
+            for label, fresh in games.freshness(now).items():
+                for quantile in (0.5, 0.95):
+                    age_s = fresh.quantile_s(quantile)
+                    if age_s is not None:
+                        yield Observation(age_s, {ROOT: root, GAME: label, QUANTILE: str(quantile)})
 
 
 @cache

@@ -91,6 +91,7 @@ class Telemetry(Observer):
             self._count(of.GAME_FAILURES, 1, {**label, of.ERROR: condition})
         else:
             self._did(end.report, label)
+            self._games.committed(end.task.game, end.report.freshness, end_of(end))
         if end.report is None or end.report.rows_in:
             self._signals.add(of.GAME_DURATION, end.seconds, self._with_root({of.OUTCOME: outcome}))
             if self._games_ended[outcome] <= MOST_GAME_SPANS:

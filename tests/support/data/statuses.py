@@ -5,6 +5,7 @@ from __future__ import annotations
 from datetime import datetime, timedelta, timezone
 from random import Random
 
+from demux.core.control.freshness import NO_FRESHNESS, Freshness
 from demux.core.control.games_and_rounds import KnownGame, TaskOutcome, TaskRecord
 from demux.core.names import names_of
 from demux.core.registry.protocol import SubjectVersion
@@ -53,7 +54,8 @@ def record(
     at = NOW - timedelta(minutes=60 - number)
     ended = TaskOutcome.FAILED if error else outcome
     condition, sentence = error or (None, None)
-    return TaskRecord(f"r{number}", game, ended, rows, rows, 0, ids, seconds, condition, sentence, at)
+    fresh = Freshness(80, (rows,)) if rows else NO_FRESHNESS
+    return TaskRecord(f"r{number}", game, ended, rows, rows, 0, ids, seconds, condition, sentence, at, fresh)
 
 
 def known(game: str, cluster: str | None = "cluster_001") -> KnownGame:
@@ -101,7 +103,7 @@ def busy(games: int, rounds: int = 30, seed: int = 1, first: tuple[str, ...] = H
         uses={("default", at): [SubjectVersion("any", at)] for at in (1, 2)},
     )
     reasons = dict.fromkeys(names, "games.limit is 1000 and as many games are running")
-    return status_of("/data/demux", facts, NOW, reasons)
+    return status_of("/data/demux", facts, NOW, reasons, fresh_within_s=lambda game: 86_400.0)
 
 
 def key(game: str) -> str:

@@ -7,6 +7,7 @@ from datetime import timedelta
 from hypothesis import given
 from hypothesis import strategies as st
 
+from demux.core.control.freshness import Freshness, bucket_of
 from demux.pipeline.observers.instruments import MOST_GAMES, OTHER, GameSeries
 from tests.support.observed import BEGAN
 
@@ -34,3 +35,13 @@ def test_ten_thousand_games_have_501_series() -> None:
     games = GameSeries()
     games.fresh((f"game {number}" for number in range(10_000)), BEGAN)
     assert len(games.age_s(BEGAN)) == MOST_GAMES + 1
+
+
+def test_freshness_is_that_of_the_last_hour_and_games_without_series_share_one() -> None:
+    games = GameSeries(most=1)
+    for minute, (name, age_s) in enumerate([("chess", 60.0), ("go", 3.0), ("chess", 1.0), ("ludo", 2.0)]):
+        games.committed(name, Freshness(bucket_of(age_s), (10,)), BEGAN + timedelta(minutes=minute))
+    assert games.freshness(BEGAN + timedelta(minutes=61)) == {
+        "chess": Freshness(bucket_of(1.0), (10,)),
+        OTHER: Freshness.of({bucket_of(3.0): 10, bucket_of(2.0): 10}),
+    }

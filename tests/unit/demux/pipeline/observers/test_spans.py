@@ -139,7 +139,7 @@ def test_metrics_count_rows_bytes_and_failures_by_game(sent: Sent) -> None:
 def test_a_game_is_as_fresh_as_the_bronze_that_it_has_whole(sent: Sent) -> None:
     observe_round([sent.telemetry()], [done("chess"), done("skat", waiting=1), failed("go")], idle=["ludo"])
     now = datetime.now(timezone.utc)
-    ages = {attributes["demux.game"]: value for attributes, value in sent.metrics()["demux.game.freshness"]}
+    ages = {attributes["demux.game"]: value for attributes, value in sent.metrics()["demux.game.table.age"]}
     # a game with rows that wait, and one that failed, have no state of bronze whole
     assert ages.keys() == {"chess", "ludo"}
     decoding = BEGAN + timedelta(seconds=7)
@@ -154,7 +154,7 @@ def test_of_a_round_that_was_stopped_no_idle_game_is_called_fresh(sent: Sent) ->
             observers.planned(plan_of("chess", "ludo", "go"), 2)
         with observers.stage(RoundStage.DECODE):
             list(observers.each([done("chess")]))
-    assert [attributes for attributes, _ in sent.metrics()["demux.game.freshness"]] == [{"demux.game": "chess"}]
+    assert [attributes for attributes, _ in sent.metrics()["demux.game.table.age"]] == [{"demux.game": "chess"}]
 
 
 def test_a_round_that_fails_says_why_on_its_stage_and_on_itself(sent: Sent) -> None:
