@@ -8,6 +8,7 @@ from datetime import datetime, timedelta, timezone
 from pathlib import Path
 from random import Random
 
+from demux.core.control.freshness import Freshness, bucket_of
 from demux.core.control.games_and_rounds import KnownGame, TaskOutcome, TaskRecord
 from demux.core.registry.protocol import SubjectVersion
 from demux.operations.status.facts import BronzeFile, Facts, QuarantinedRows, TableFacts
@@ -99,6 +100,7 @@ def _task(name: str, number: int, read: list[int]) -> TaskRecord:
         condition=condition,
         sentence=sentence,
         finished_at=_ended(number),
+        freshness=Freshness.of({bucket_of(1.2 + len(name) % 5 / 4 + rows / 4_000): rows}),
     )
 
 
