@@ -25,9 +25,9 @@ from demux.core.causes import Stage
 from demux.core.errors import GameUnknown
 from demux.core.root.layout import layout_of, require_root
 from demux.core.settings.settings import Settings
-from demux.core.text import counted, first_few, printable
+from demux.core.text import counted, duration_text, first_few, printable
 from demux.operations.status.json_view import status_content
-from demux.operations.status.model import GameHealth, GameStatus, Status
+from demux.operations.status.model import LATE, WAITING, GameHealth, GameStatus, Status
 
 # lines of a screen that are not games
 _OTHER_LINES = 12
@@ -167,7 +167,9 @@ def status_text(status: Status, most_games: int | None = None) -> RenderableType
     shown = games if most_games is None else games[:most_games]
     lines: list[RenderableType] = [*_problem_lines(status)]
     lines += [Text(printable(note), "yellow") for note in status.notes]
-    table = new_table("game", "=state", ">rows in", ">silver", ">waiting", "quarantine", "versions", ">seconds")
+    table = new_table(
+        "game", "=state", ">rows in", ">silver", ">waiting", "quarantine", "versions", ">seconds", ">fresh p50, p95"
+    )
     for game in shown:
         table.add_row(
             text_cell(game.game),
@@ -178,6 +180,7 @@ def status_text(status: Status, most_games: int | None = None) -> RenderableType
             counts_text(game.quarantined, "\n"),
             ", ".join(map(str, game.versions)),
             "" if game.seconds is None else f"{game.seconds:.1f}",
+            Text(_fresh(game), "yellow" if game.is_late(status.at) else ""),
         )
     table.add_section()
     table.add_row(
@@ -203,18 +206,24 @@ def status_text(status: Status, most_games: int | None = None) -> RenderableType
 
 
 def _problem_lines(status: Status) -> Iterable[Text]:
-    """Yield a line for each different failure and reason to wait: what all games share is said once."""
+    """Yield a line for each different problem: what all games share is said once."""
     rows = {game.game: game.lag_rows for game in status.games}
-    failed = {game.game for game in status.games if game.failure is not None}
     for problem in status.problems:
         names = first_few([printable(game) for game in problem.games], _MOST_NAMES)
-        if failed.issuperset(problem.games):
+        if problem.condition == LATE:
+            yield Text(f"late: {names}: {printable(problem.sentence)}", "yellow")
+        elif problem.condition != WAITING:
             yield Text(f"failed: {names}: {problem.condition} {printable(problem.sentence)}", "red")
         else:
             waiting = _sum(rows[game] for game in problem.games)
             amount = "an unknown number of rows" if waiting is None else counted(waiting, "row")
             verb = "waits" if len(problem.games) == 1 else "wait"
             yield Text(f"{names} {verb} in bronze with {amount}: {printable(problem.sentence)}", "yellow")
+
+
+def _fresh(game: GameStatus) -> str:
+    p50_s, p95_s = game.freshness.p50_s, game.freshness.p95_s
+    return "" if p50_s is None or p95_s is None else f"{duration_text(p50_s)}, {duration_text(p95_s)}"
 
 
 def _silver(game: GameStatus) -> int | None:
