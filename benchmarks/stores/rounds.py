@@ -2,14 +2,12 @@
 
 from __future__ import annotations
 
-import os
 import statistics
 from collections import Counter, defaultdict
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager, nullcontext
 from dataclasses import dataclass, field
 from functools import partial
-from pathlib import Path
 from types import MappingProxyType
 
 from benchmarks.stores.bars import Bar
@@ -18,6 +16,7 @@ from benchmarks.support.roots import PARALLELISM, Bench, BenchRoot, Spent, Watch
 from benchmarks.support.sizes import Sizes
 from demux.core.settings.settings import Sink
 from demux.core.settings.store import StoreSettings
+from tools.servers.process import cpu_s
 from tools.servers.stores.proxy import Request
 from tools.servers.stores.s3 import ObjectStore
 from tools.servers.stores.slow import SlowStore
@@ -220,15 +219,9 @@ def _without_server(games: int, sizes: Sizes, spent: Mapping[str, Sequence[Spent
 @contextmanager
 def _cpu_of(pid: int, seconds: list[float]) -> Iterator[None]:
     """Append how long a process computed meanwhile."""
-    before = _cpu_s(pid)
+    before = cpu_s(pid)
     yield
-    seconds.append(_cpu_s(pid) - before)
-
-
-def _cpu_s(pid: int) -> float:
-    # proc(5): utime and stime are fields 14 and 15; what follows the name begins with field 3
-    fields = Path(f"/proc/{pid}/stat").read_text(encoding="utf-8").rpartition(")")[2].split()
-    return (int(fields[11]) + int(fields[12])) / os.sysconf("SC_CLK_TCK")
+    seconds.append(cpu_s(pid) - before)
 
 
 def _silver(spent: Sequence[Spent]) -> float:

@@ -190,7 +190,8 @@ class BronzeReplacement:
 
     def _learn(self, refs: RefsByGame) -> dict[str, DemuxError]:
         wanted = {game: {*self._games[game].decisions.by_ref, *more} for game, more in refs.items()}
-        found = learn(self.schemas, wanted, lambda game, answers: self._decided(game, answers, refs[game]))
+        threads = self.layout.storage.side_by_side(self.layout.root)
+        found = learn(self.schemas, wanted, lambda game, answers: self._decided(game, answers, refs[game]), threads)
         for game, each in found.items():
             if isinstance(each, Decisions):
                 self._games[game].decisions = each

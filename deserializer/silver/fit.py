@@ -61,7 +61,7 @@ def learn(
     schemas: SchemaStore,
     refs: Mapping[str, Collection[SchemaRef]],
     decide_one: Callable[[str, Mapping[SchemaRef, SchemaLookup]], Decisions],
-    threads: int = 1,
+    threads: int,
 ) -> dict[str, Decisions | DemuxError]:
     """Return what is decided about the schemas of each game, or why nothing is.
 

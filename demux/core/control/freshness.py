@@ -11,6 +11,8 @@ from datetime import timedelta
 BUCKETS_PER_OCTAVE = 8
 # about two years; older rows count as so old
 LAST_BUCKET = 36 * BUCKETS_PER_OCTAVE
+# of which monitors tell the age
+QUANTILES = (0.5, 0.95)
 # how far back freshness is looked at
 RECENT = timedelta(hours=1)
 

@@ -13,7 +13,7 @@ from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime
 
-from demux.core.control.freshness import merge
+from demux.core.control.freshness import QUANTILES, Freshness, merge
 from demux.operations.status.model import GameHealth, GameStatus, Status
 
 KIND = "text/plain; version=0.0.4; charset=utf-8"
@@ -98,8 +98,8 @@ class _SeriesGroup:
     def earliest(self, value: Callable[[GameStatus], float | None]) -> float | None:
         return min((one for one in map(value, self.games) if one is not None), default=None)
 
-    def fresh_s(self, quantile: float) -> float | None:
-        return merge(game.freshness for game in self.games).quantile_s(quantile)
+    def freshness(self) -> Freshness:
+        return merge(game.freshness for game in self.games)
 
 
 def _groups(games: Sequence[GameStatus], most: int) -> list[_SeriesGroup]:
@@ -144,9 +144,9 @@ def _of_games(groups: Iterable[_SeriesGroup], now: datetime) -> Iterator[str]:
         "How long rows of the last hour took from the timestamp of their record to the game's table.",
         [
             ((*group.labels, ("quantile", f"{quantile}")), age)
-            for group in groups
-            for quantile in (0.5, 0.95)
-            if (age := group.fresh_s(quantile)) is not None
+            for group, fresh in [(group, group.freshness()) for group in groups]
+            for quantile in QUANTILES
+            if (age := fresh.quantile_s(quantile)) is not None
         ],
     )
     yield family(

@@ -22,6 +22,7 @@ from opentelemetry.sdk.resources import SERVICE_NAME, SERVICE_VERSION, OTELResou
 from opentelemetry.sdk.trace import TracerProvider
 from opentelemetry.sdk.trace.export import BatchSpanProcessor
 
+from demux.core.control.freshness import QUANTILES
 from demux.pipeline.observers.instruments import (
     GAME,
     GAME_FRESHNESS,
@@ -81,7 +82,7 @@ class Signals:
         now = datetime.now(timezone.utc)
         for root, games in tuple(self._games.items()):
             for label, fresh in games.freshness(now).items():
-                for quantile in (0.5, 0.95):
+                for quantile in QUANTILES:
                     age_s = fresh.quantile_s(quantile)
                     if age_s is not None:
                         yield Observation(age_s, {ROOT: root, GAME: label, QUANTILE: str(quantile)})
