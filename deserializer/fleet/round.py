@@ -107,7 +107,7 @@ class Fleet:
         written, bad = self._written(active, now)
         refused = self._quarantined(active, written, bad)
         # upkeep takes as long as several commits: it begins while the others commit
-        by_files = sorted(_with(SilverTable, active), key=lambda game: not _needs_upkeep(active[game]))
+        by_files = sorted(_with(SilverTable, active), key=lambda game: not active[game].table.needs_upkeep)
         copies = max(_COPIES, self._threads)
         for names, threads in ((by_files, self._threads), (_with(SilverBySpark, active), copies)):
             with ThreadPoolExecutor(threads, thread_name_prefix="commit") as pool:
@@ -153,10 +153,7 @@ class Fleet:
         if error is None:
             try:
                 ids = self._games.schema_ids(due, {ref for part in parts for ref in part.refs})
-                if isinstance(table, SilverTable):
-                    table.append(files, self._app_id, due.after.number)
-                else:
-                    table.append_files(files, self._app_id, due.after.number)
+                table.append(files, self._app_id, due.after.number)
                 self._games.done(due)
             except Exception as failure:  # one game's failure must not stop its neighbours
                 if not isinstance(failure, DemuxError):
@@ -179,7 +176,3 @@ class Fleet:
 
 def _with(kind: type[object], due: Mapping[str, PendingGame]) -> list[str]:
     return [game for game, one in due.items() if isinstance(one.table, kind)]
-
-
-def _needs_upkeep(due: PendingGame) -> bool:
-    return isinstance(due.table, SilverTable) and due.table.needs_upkeep

@@ -15,7 +15,6 @@ from datetime import date, datetime, timezone
 
 from pyspark.sql import SparkSession
 
-from demux.core.delta.app_transactions import Batch
 from demux.core.delta.bronze_games import position_id
 from demux.core.delta.parquet_writer import TableFile, remove_files
 from demux.core.error_mapping import named
@@ -42,7 +41,7 @@ from deserializer.redecode.source import (
     staged_bronze,
 )
 from deserializer.silver.backend import GameTable, QuarantineTable
-from deserializer.silver.file_table import SilverTable
+from deserializer.silver.file_table import SilverReplacement, SilverTable
 from deserializer.silver.fit import fit, learn
 from deserializer.silver.spark_table import SilverBySpark
 
@@ -171,11 +170,9 @@ class BronzeReplacement:
         """Return what a task does, with all files or those of these paths, and the table as it is now."""
         one = self._games[game]
         assert one.work.replaces is not None
-        table = one.table.opened if isinstance(one.table, SilverTable) else None
-        logged = [] if table is None else files_of_table(table, one.table.path, "_timestamp")[None]
         replaces = replace(
             one.work.replaces,
-            files={file.path: file.bytes for file in logged if _may_have(file, one.source.span)},
+            files=one.table.files_of(one.source.span),
             may_lose=paths is not None or one.work.replaces.may_lose,
         )
         files = zip(one.work.paths, one.work.sizes, strict=True)
@@ -227,22 +224,14 @@ class BronzeReplacement:
             return named(failure)
 
     def _commit(self, one: _ReplacedGame, removed: Sequence[str], files: Sequence[TableFile]) -> None:
-        span, table = one.source.span, one.table
-        rebuilt, after = None, {}
-        if span is None:
-            assert one.rebuilt is not None, "bronze has rows of the game"
-            rebuilt = one.rebuilt.schema, one.rebuilt.comment
-            after = {position_id(self.spark, self.layout): BronzeOffset(one.source.version + 1).number}
-        if isinstance(table, SilverTable):
-            if one.rebuilt is not None:
-                table.create_as(one.rebuilt.schema.jsonValue(), one.rebuilt.comment)
-            table.replace(removed, files, rebuilt, after)
+        span = one.source.span
+        if span is not None:
+            one.table.replace(SilverReplacement(removed, span.sql("_timestamp"), files))
             return
-        # Spark writes nothing, and says nothing, where a transaction's version is not above the one before
-        new = [
-            Batch(name, number, retried=False) for name, number in after.items() if table.transaction(name) != number
-        ]
-        table.replace_files(files, None if span is None else span.sql("_timestamp"), rebuilt, next(iter(new), None))
+        assert one.rebuilt is not None, "bronze has rows of the game"
+        rebuilt = one.rebuilt.schema, one.rebuilt.comment
+        after = {position_id(self.spark, self.layout): BronzeOffset(one.source.version + 1).number}
+        one.table.replace(SilverReplacement(removed, None, files, rebuilt, after))
 
 
 def _days_of(parts: Sequence[WrittenGame]) -> dict[date, DayCounts]:

@@ -187,7 +187,7 @@ class _Replay:
                 copies = F.row_number().over(Window.partitionBy("_record_id").orderBy("_schema_id"))
                 ranked = decoded.join(written, "_record_id", "left").withColumn("_copy", copies)
                 decoded = ranked.where(F.col("_copy") > F.coalesce("count", F.lit(0))).select(*decoded.columns)
-            silver.append(decoded.withColumn("_decoded_at", F.lit(self.at)), _REPLAYS, self.number)
+            silver.append_rows(decoded.withColumn("_decoded_at", F.lit(self.at)), _REPLAYS, self.number)
             stays = map_in_arrow(found, _to_still_bad(decisions), found.schema)
             left = stays.count()
             transaction = {"txnAppId": self.app_id, "txnVersion": str(self.number)}

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import json
 import zlib
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -28,6 +28,25 @@ from demux.core.tables import SILVER_RESERVED
 from deserializer.silver.auto_compaction import is_due, keep_up
 from deserializer.silver.comments import Description
 from deserializer.silver.rewrite import retyped, widen_by_files
+
+
+@dataclass(frozen=True, slots=True)
+class SilverReplacement:
+    """Rows of a silver table that one commit puts into the place of others.
+
+    Attributes:
+        removed: the files of these others, by the path that the log has; only where the table's files are replaced.
+        condition: SQL that selects the same rows, for Spark's writer; None: all rows.
+        added: files in the table's folder, in no commit yet.
+        rebuilt: the table's schema and comment from then on; None: they stay.
+        transactions: versions of application transactions by id, at most one.
+    """
+
+    removed: Collection[str]
+    condition: str | None
+    added: Sequence[TableFile]
+    rebuilt: tuple[StructType, str] | None = None
+    transactions: Mapping[str, int] = field(default_factory=dict)
 
 
 @dataclass(slots=True)
@@ -86,6 +105,12 @@ class SilverTable:
     def needs_upkeep(self) -> bool:
         """Whether the next commit is one after which the table's files are looked at."""
         return self._open is not None and is_due(self.path, self._open.version() + self._ahead + 1)
+
+    def files_of(self, span: Span | None) -> dict[str, int]:
+        """Return the files that may have rows of these days, or all, with their bytes, by the path that the log has."""
+        table = self._caught_up()
+        logged = [] if table is None else files_of_table(table, self.path, "_timestamp")[None]
+        return {file.path: file.bytes for file in logged if span is None or file.may_have(span.first, span.last)}
 
     def has_rows(self) -> bool:
         """Return whether it has rows."""
@@ -202,39 +227,23 @@ class SilverTable:
         append_files(self._open, files, None, {app_id: version})
         self._open.update_incremental()
 
-    def replace(
-        self,
-        removed: Iterable[str],
-        added: Sequence[TableFile],
-        rebuilt: tuple[StructType, str] | None,
-        transactions: Mapping[str, int],
-    ) -> None:
-        """Replace files of the table as it was read, in one commit.
-
-        Args:
-            removed: their paths, as the log has them.
-            added: the new files.
-            rebuilt: the table's schema and comment from then on; None: the same rows come in the same columns.
-            transactions: versions of application transactions by id.
+    def replace(self, replacement: SilverReplacement) -> None:
+        """Replace files of the table as it was read, in one commit; a rebuilt table is made first if it is not there.
 
         Raises:
             TaskInterrupted: another process has written the table since; nothing was committed.
         """
+        rebuilt, schema, comment = replacement.rebuilt, None, None
+        if rebuilt is not None:
+            self.create_as(rebuilt[0].jsonValue(), rebuilt[1])
         table = self._caught_up()
         assert table is not None
         sizes = sizes_of(table)
-        schema = comment = None
         if rebuilt is not None and rebuilt != (self.schema, table.metadata().description):
             schema, comment = rebuilt[0].jsonValue(), rebuilt[1] or None
-        replacement = Replacement(
-            "WRITE",
-            {path: sizes[path] for path in removed},
-            added,
-            transactions,
-            schema,
-            comment,
-        )
-        if not replacement.commit(self._storage, table, self.path):
+        removed = {path: sizes[path] for path in replacement.removed}
+        commit = Replacement("WRITE", removed, replacement.added, replacement.transactions, schema, comment)
+        if not commit.commit(self._storage, table, self.path):
             raise TaskInterrupted(
                 f"Another process wrote {self.path} meanwhile.", "Run the same command again; nothing is lost."
             )

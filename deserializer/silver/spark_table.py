@@ -29,7 +29,7 @@ from demux.core.storage.location import literal_path
 from demux.core.tables import SILVER_RESERVED
 from deserializer.silver.comments import Description, statements
 from deserializer.silver.evolve import evolve, say
-from deserializer.silver.file_table import payload_in, schema_of
+from deserializer.silver.file_table import SilverReplacement, payload_in, schema_of
 from deserializer.silver.rewrite import FILES_OF_TABLES
 
 # `ALTER COLUMN` takes several columns from Spark 4.0 on
@@ -82,6 +82,15 @@ class SilverBySpark:
             self._schema = self._rows().schema if self._exists else StructType([])
         return self._schema
 
+    @property
+    def needs_upkeep(self) -> bool:
+        """False: Spark's own writer looks after the table's files."""
+        return False
+
+    def files_of(self, span: Span | None) -> dict[str, int]:
+        """Return no files: Spark finds the rows that go."""
+        return {}
+
     def has_rows(self) -> bool:
         """Return whether it has rows."""
         return self._exists and bool(self._rows().limit(1).count())
@@ -113,7 +122,7 @@ class SilverBySpark:
         self._exists = self._storage.table_exists(self.path)
         self._schema = None
 
-    def append(self, rows: DataFrame, app_id: str, version: int) -> None:
+    def append_rows(self, rows: DataFrame, app_id: str, version: int) -> None:
         """Append rows and say with which transaction, in one commit; once, however often it is called.
 
         Raises:
@@ -138,33 +147,23 @@ class SilverBySpark:
                 raise
         self._versions[app_id] = version
 
-    def append_files(self, files: Sequence[TableFile], app_id: str, version: int) -> None:
-        """Append the rows of files in the table's folder, which are removed; else as `append`."""
+    def append(self, files: Sequence[TableFile], app_id: str, version: int) -> None:
+        """Append the rows of files in the table's folder, which are removed; else as `append_rows`."""
         with staged_rows(self._spark, self._storage, self.path, files, self._ours()) as rows:
-            self.append(rows, app_id, version)
+            self.append_rows(rows, app_id, version)
 
-    def replace_files(
-        self,
-        files: Sequence[TableFile],
-        condition: str | None,
-        rebuilt: tuple[StructType, str] | None,
-        position: Batch | None,
-    ) -> None:
-        """Put the rows of files in the table's folder, which are removed, into the place of others, in one commit.
-
-        Args:
-            files: in no commit.
-            condition: SQL that chooses the table's rows which go; None: all.
-            rebuilt: the table's schema and comment from then on; None: they stay.
-            position: a transaction of the same commit; None: none.
-        """
+    def replace(self, replacement: SilverReplacement) -> None:
+        """Copy the rows of the added files into the place of others, in one commit; the files are removed."""
+        rebuilt = replacement.rebuilt
         columns = self._ours() if rebuilt is None else rebuilt[0]
-        with staged_rows(self._spark, self._storage, self.path, files, columns) as rows:
+        with staged_rows(self._spark, self._storage, self.path, replacement.added, columns) as rows:
             writer = rows.write.format("delta").mode("overwrite")
-            if condition is not None:
-                writer = writer.option("replaceWhere", condition)
-            if position is not None:
-                writer = writer.option("txnAppId", position.query_id).option("txnVersion", position.batch_id)
+            if replacement.condition is not None:
+                writer = writer.option("replaceWhere", replacement.condition)
+            for app_id, version in replacement.transactions.items():
+                # Spark writes nothing, and says nothing, where a transaction's version is not above the one before
+                if self.transaction(app_id) != version:
+                    writer = writer.option("txnAppId", app_id).option("txnVersion", version)
             if self._exists and rebuilt is not None and self.schema != rebuilt[0]:
                 names = {field.name for field in columns.fields}
                 parts = [name for name in self._detail()["partitionColumns"] if name in names]

@@ -100,7 +100,7 @@ def deserialize(
                 game,
                 Batch(opened.app_id, after.number, retried=False),
                 lambda bad: quarantine.append_rows(bad, game, after),
-                lambda good: table.append(good, opened.app_id, after.number),
+                lambda good: table.append_rows(good, opened.app_id, after.number),
                 chosen,
             )
         # of all rows that were read: which of them decoded is known in Spark's tasks alone

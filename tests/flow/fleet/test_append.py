@@ -46,7 +46,7 @@ class Writer:
             decode("chess")
 
 
-BY_SPARK = ((QuarantineBySpark, "append_rows"), (SilverBySpark, "append"))
+BY_SPARK = ((QuarantineBySpark, "append_rows"), (SilverBySpark, "append_rows"))
 WRITERS = {
     "files": Writer({**FLEET, "sink": "files"}, (Quarantine, "append"), (SilverTable, "append")),
     "spark": Writer({**FLEET, "sink": "spark"}, *BY_SPARK),

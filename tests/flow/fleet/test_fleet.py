@@ -172,7 +172,7 @@ def test_a_fleet_goes_on_where_rebuilds_died_and_the_same_rebuild_again_ends_the
     without_errors(root.run())
     steps: tuple[tuple[Sink, type, str], ...] = (
         (Sink.SPARK, QuarantineBySpark, "append"),
-        (Sink.SPARK, SilverBySpark, "replace_files"),
+        (Sink.SPARK, SilverBySpark, "replace"),
         (Sink.AUTO, Quarantine, "append"),
         (Sink.AUTO, Replacement, "commit"),
     )

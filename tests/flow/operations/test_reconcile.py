@@ -224,7 +224,7 @@ def test_rows_that_wait_balance_and_so_do_those_of_an_interrupted_batch(
     assert [(one.waiting, one.bronze) for one in require_balance(root).accounts] == [
         (sum(row["game_name"] == game for row in root.bronze()),) * 2 for game in ("chess", "go")
     ]
-    with crash_after(SilverBySpark, "append", Crash), pytest.raises(TaskFailed):
+    with crash_after(SilverBySpark, "append_rows", Crash), pytest.raises(TaskFailed):
         root.workplace().deserialize("chess")
     found = ledger(root)
     assert wrong(found) == {}

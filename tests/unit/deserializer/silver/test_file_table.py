@@ -16,7 +16,7 @@ from demux.core.delta.scan import sizes_of
 from demux.core.errors import TaskInterrupted
 from demux.core.storage.files import Storage
 from demux.core.tables import SILVER_ORIGIN
-from deserializer.silver.file_table import SilverTable
+from deserializer.silver.file_table import SilverReplacement, SilverTable
 
 COLUMNS = Struct((Column("name", Primitive.STRING), *SILVER_ORIGIN))
 
@@ -78,14 +78,14 @@ def test_rows_are_replaced_in_one_commit_with_schema_comment_and_transaction(pat
     table.append(files(path, "old"), "fleet", 1)
     before = paths_in(path)
     wider = StructType([*table.schema.fields, StructField("score", LongType())])
-    table.replace(before, files(path, "new"), (wider, "What a player did."), {"fleet": 2})
+    table.replace(SilverReplacement(before, None, files(path, "new"), (wider, "What a player did."), {"fleet": 2}))
     after = DeltaTable(path)
     assert (names_in(path), after.transaction_version("fleet"), after.version()) == (["new"], 2, 2)
     assert after.metadata().description == "What a player did."
     assert [field.name for field in after.schema().fields][-1] == "score"
     # the same rows in the same columns: nothing is said of the table
     table = opened(path)
-    table.replace(paths_in(path), files(path, "again"), None, {})
+    table.replace(SilverReplacement(paths_in(path), None, files(path, "again")))
     assert (names_in(path), DeltaTable(path).transaction_version("fleet")) == (["again"], 2)
     assert '"metaData"' not in Path(path, "_delta_log", f"{3:020}.json").read_text()
 
@@ -94,5 +94,5 @@ def test_rows_are_not_replaced_where_another_process_has_written_since(path: str
     stopped, running = opened(path), opened(path)
     running.append(files(path, "one"), "fleet", 1)
     with pytest.raises(TaskInterrupted, match="Another process wrote"):
-        stopped.replace([], files(path, "two"), None, {})
+        stopped.replace(SilverReplacement([], None, files(path, "two")))
     assert names_in(path) == ["one"]
