@@ -22,7 +22,7 @@ from demux.core.storage.files import Storage
 from demux.core.tables import SILVER_ORIGIN
 from demux.core.text import counted
 from deserializer.decoders.arrow import INPUT, SchemaBatch
-from deserializer.fleet.days import NO_DAY, DayCounts, Span, among
+from deserializer.offsets.days import NO_DAY, DayCounts, Span, among
 
 _POSITION = Struct(tuple(column for column in SILVER_ORIGIN if column.name in {"_record_id", "_timestamp"}))
 _BRONZE = Struct(tuple(column for column in INPUT if column.name in {"record_id", "timestamp"}))

@@ -31,9 +31,9 @@ from demux.core.storage.files import Storage
 from demux.core.tables import QUARANTINE, SILVER_ORIGIN
 from deserializer.decoders.arrow import INPUT, REF, bad_rows, good_rows, parts_of
 from deserializer.decoders.schema_decision import Decisions, UnknownRef
-from deserializer.fleet.days import DayCounts, among
 from deserializer.fleet.replaced_rows import ReplacedRows, RowsByDay
 from deserializer.fleet.row_ages import ages_of
+from deserializer.offsets.days import DayCounts, among
 
 # opens the files of a game, one after the other
 _Reader = Callable[[], Iterator[Any]]

@@ -12,7 +12,7 @@ from datetime import date, datetime, timezone
 from enum import Enum
 
 from demux.core.errors import RangeInvalid
-from deserializer.fleet.days import LAST_DAY, DayCounts, Span
+from deserializer.offsets.days import LAST_DAY, DayCounts, Span
 
 _NOTHING = DayCounts()
 

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any
 from demux.core.delta.record_table import RecordTable
 from demux.core.root.layout import Layout
 from demux.core.tables import BACKFILLS
-from deserializer.fleet.days import DayCounts
+from deserializer.offsets.days import DayCounts
 from deserializer.redecode.backfill_plan import Backfill, BackfillRequest, Day, DayState
 
 if TYPE_CHECKING:

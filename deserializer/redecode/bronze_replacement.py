@@ -24,13 +24,13 @@ from demux.core.schemas.ref import SchemaRef
 from demux.core.schemas.store import SchemaStore
 from demux.core.streaming.bronze_offset import BronzeOffset
 from deserializer.decoders.schema_decision import UNDECIDED, Decisions, SchemaLookup
-from deserializer.fleet.days import DayCounts, Span
 from deserializer.fleet.game_state import lasting
 from deserializer.fleet.replaced_rows import ReplacedRows
 from deserializer.fleet.spark_job import run_job
 from deserializer.fleet.waves import RefsByGame, error_of, write_in_waves
 from deserializer.fleet.worker import GameFiles, WrittenGame
-from deserializer.offsets.logged_files import LoggedFile, files_of_table
+from deserializer.offsets.days import DayCounts, Span
+from deserializer.offsets.logged_files import LoggedFile
 from deserializer.redecode.rebuilt_table import RebuiltTable, rebuilt_table
 from deserializer.redecode.source import (
     BronzeRows,

@@ -30,8 +30,8 @@ from demux.core.settings.settings import Sink
 from demux.operations.quarantine.drop import delete_rows
 from demux.operations.quarantine.filter import QuarantineFilter
 from deserializer.decoders.schema_decision import Decisions
-from deserializer.fleet.days import among
 from deserializer.offsets.bronze_days import plain_bronze
+from deserializer.offsets.days import among
 from deserializer.offsets.logged_files import files_of_table
 from deserializer.redecode.bronze_replacement import BronzeReplacement
 from deserializer.redecode.source import BronzeRows, Redecoded, retired_rows

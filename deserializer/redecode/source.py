@@ -33,10 +33,10 @@ from demux.core.storage.files import Storage
 from demux.core.tables import REMOVED
 from demux.operations.quarantine.filter import QuarantineFilter
 from deserializer.decoders.arrow import INPUT
-from deserializer.fleet.days import DayCounts, Span, among
 from deserializer.fleet.game_state import GameStates
 from deserializer.fleet.replaced_rows import lost_rows
 from deserializer.offsets.bronze_days import plain_bronze
+from deserializer.offsets.days import DayCounts, Span, among
 from deserializer.offsets.logged_files import LoggedFile
 from deserializer.silver.backend import ahead, tables_of
 from deserializer.silver.rewrite import replacing_session

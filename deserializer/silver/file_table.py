@@ -25,6 +25,8 @@ from demux.core.errors import TableUnsuited, TaskInterrupted
 from demux.core.extras import deltalake
 from demux.core.storage.files import Storage
 from demux.core.tables import SILVER_RESERVED
+from deserializer.offsets.days import Span
+from deserializer.offsets.logged_files import files_of_table
 from deserializer.silver.auto_compaction import is_due, keep_up
 from deserializer.silver.comments import Description
 from deserializer.silver.rewrite import retyped, widen_by_files

@@ -27,6 +27,7 @@ from demux.core.spark.connect import new_session
 from demux.core.storage.files import Storage
 from demux.core.storage.location import literal_path
 from demux.core.tables import SILVER_RESERVED
+from deserializer.offsets.days import Span
 from deserializer.silver.comments import Description, statements
 from deserializer.silver.evolve import evolve, say
 from deserializer.silver.file_table import SilverReplacement, payload_in, schema_of

@@ -184,12 +184,12 @@ def test_a_process_that_was_stopped_while_another_went_on_writes_nothing_by_spar
     assert running.transaction(app_id) == at
     rows = root.spark.read.format("delta").load(root.silver_path("chess"))
     before = root.silver("chess")
-    running.append(rows.limit(0), app_id, at + 2)
+    running.append_rows(rows.limit(0), app_id, at + 2)
     for version in (at + 1, at + 3):
         with pytest.raises(TaskInterrupted, match="Another process decoded rows"):
-            stopped.append(rows, app_id, version)
+            stopped.append_rows(rows, app_id, version)
     # up to the same place
-    stopped.append(rows, app_id, at + 2)
+    stopped.append_rows(rows, app_id, at + 2)
     assert root.silver("chess") == before
 
 

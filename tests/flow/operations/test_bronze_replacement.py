@@ -13,7 +13,7 @@ from demux.core.names import names_of, quoted
 from demux.core.reports import GameReport
 from demux.core.root.layout import Layout
 from demux.core.schemas.store import SchemaStore
-from deserializer.fleet.days import DayCounts, Span
+from deserializer.offsets.days import DayCounts, Span
 from deserializer.redecode.redecoder import Redecoder, rebuild
 from deserializer.redecode.source import BronzeRows
 from tests.support.spark.registries import CountingRegistry, every_game

@@ -17,7 +17,7 @@ from demux.core.errors import DemuxError, PositionLost, TaskInterrupted
 from demux.core.root.layout import Layout
 from demux.core.schemas.store import SchemaStore
 from demux.core.tables import REMOVED, SILVER_ORIGIN
-from deserializer.fleet.days import Span
+from deserializer.offsets.days import Span
 from deserializer.redecode.source import BronzeRows, read_rows, retired_rows
 from deserializer.silver.rewrite import replacing_session
 from tests.support.spark.registries import CountingRegistry, every_game

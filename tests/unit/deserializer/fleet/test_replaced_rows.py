@@ -23,9 +23,9 @@ from demux.core.storage.files import Storage
 from demux.core.tables import QUARANTINE, SILVER_ORIGIN
 from deserializer.decoders.arrow import INPUT
 from deserializer.decoders.schema_decision import Decisions, Refusal
-from deserializer.fleet.days import NO_DAY, DayCounts, Span
 from deserializer.fleet.replaced_rows import ReplacedRows
 from deserializer.fleet.worker import GameFiles, WrittenGame, write_games
+from deserializer.offsets.days import NO_DAY, DayCounts, Span
 
 NOW = datetime(2026, 6, 1, tzinfo=timezone.utc)
 FIRST, SECOND = date(2026, 1, 1), date(2026, 1, 2)

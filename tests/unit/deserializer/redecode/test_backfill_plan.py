@@ -9,7 +9,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from demux.core.errors import RangeInvalid
-from deserializer.fleet.days import DayCounts, Span
+from deserializer.offsets.days import DayCounts, Span
 from deserializer.redecode.backfill_plan import (
     Backfill,
     BackfillChunk,

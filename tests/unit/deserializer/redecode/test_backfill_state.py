@@ -7,7 +7,7 @@ from datetime import date, datetime, timedelta, timezone
 from pathlib import Path
 
 from demux.core.root.layout import Layout
-from deserializer.fleet.days import DayCounts
+from deserializer.offsets.days import DayCounts
 from deserializer.redecode.backfill_plan import (
     Backfill,
     BackfillRequest,

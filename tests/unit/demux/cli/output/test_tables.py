@@ -18,7 +18,7 @@ from demux.core.reports import GameReport, IngestReport
 from demux.core.settings.games import GamesSettings
 from demux.pipeline.round import Round
 from demux.pipeline.task_pool import TaskEnd
-from deserializer.fleet.days import DayCounts
+from deserializer.offsets.days import DayCounts
 from deserializer.redecode.backfill_plan import (
     Backfill,
     BackfillRequest,
