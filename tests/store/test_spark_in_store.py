@@ -8,7 +8,14 @@ import pyarrow as pa
 import pytest
 from pyspark.sql import SparkSession
 
+from demux.core.names import names_of, quoted
+from demux.core.reports import GameReport
+from demux.core.root.layout import Layout
+from demux.core.schemas.store import SchemaStore
 from demux.core.storage.files import Storage
+from deserializer.redecode.redecoder import Redecoder, rebuild
+from tests.support.spark.registries import CountingRegistry, every_game
+from tests.support.spark.tables import bronze_row, write_bronze
 from tests.support.store.stored import access_at, spark_reaches
 from tools.servers.stores.proxy import Request, StoreProxy
 from tools.servers.stores.s3 import ObjectStore
@@ -31,6 +38,25 @@ def test_what_spark_writes_and_streams_is_read_by_our_client_and_the_other_way_r
         stream.start(copy).awaitTermination()
         assert in_store.table(copy).count() == rows
         spark.range(10).write.format("delta").mode("append").save(source)
+
+
+def test_rows_that_only_spark_reads_are_decoded_again_and_no_copy_of_them_stays(
+    spark_in_store: SparkSession, in_store: Storage, object_store: ObjectStore, tmp_path: Path
+) -> None:
+    spark, name, registry = spark_in_store, f"{tmp_path.name} 100%+ü", CountingRegistry()
+    registry.register("chess", 'syntax = "proto3"; message Event { string name = 1; }', "event.proto", ())
+    layout, kept = Layout(f"s3://demux/{name}", in_store), object_store.folder / "demux" / name
+    payloads = enumerate((b"\x0a\x03ann", b"\x0a\x03bob", b"\x0a\x03a"))
+    write_bronze(str(kept / "bronze"), *(bronze_row("chess", offset, 1, payload) for offset, payload in payloads))
+    bronze = quoted(layout.bronze)
+    spark.sql(f"ALTER TABLE delta.{bronze} SET TBLPROPERTIES (delta.enableDeletionVectors = true)")
+    spark.sql(f"DELETE FROM delta.{bronze} WHERE record_id = 't/0/1'")
+    redecoder = Redecoder(spark, layout, SchemaStore(spark, layout, every_game(registry)))
+    for _ in range(2):
+        assert rebuild(redecoder, "chess") == GameReport("chess", 2, 1, 1, (1,))
+        assert in_store.table(layout.silver(names_of("chess").key)).to_pyarrow_table()["name"].to_pylist() == ["ann"]
+        assert in_store.table(layout.quarantine).to_pyarrow_table()["record_id"].to_pylist() == ["t/0/2"]
+    assert not list((kept / "bronze").glob("redecode-*"))
 
 
 @pytest.mark.both_lanes

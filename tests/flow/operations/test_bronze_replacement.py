@@ -5,6 +5,7 @@ from __future__ import annotations
 from pathlib import Path
 
 import pytest
+from delta.tables import DeltaTable
 from pyspark.sql import SparkSession
 
 import deserializer.redecode.redecoder
@@ -97,6 +98,22 @@ def test_a_constraint_of_the_table_is_checked_and_a_row_that_breaks_it_changes_n
     with pytest.raises(Exception, match=r"(?i)replace_?where"):
         redecoder.replace(newest(redecoder, Span(DAY, DAY)), "third")
     assert silver(redecoder) == before
+
+
+@pytest.mark.both_lanes
+def test_a_generated_column_of_the_table_is_filled_where_spark_copies_the_rows(redecoder: Redecoder) -> None:
+    rebuild(redecoder, HOSTILE)
+    spark, table = redecoder.spark, redecoder.layout.silver(names_of(HOSTILE).key)
+    rows = spark.read.format("delta").load(table)
+    kept = rows.collect()
+    made = DeltaTable.createOrReplace(spark).location(table).addColumns(rows.schema)
+    made.addColumn("_year", "INT", generatedAlwaysAs="YEAR(_timestamp)").execute()
+    spark.createDataFrame(kept, rows.schema).write.format("delta").mode("append").save(table)
+    for again in ("again", "once more"):
+        done = redecoder.replace(newest(redecoder, Span(DAY, DAY)), again)
+        assert done.counts == {DAY: DayCounts(4, 3, 1)}
+    found = spark.read.format("delta").load(table).select("_record_id", "name", "_year").collect()
+    assert sorted(tuple(row) for row in found) == silver(redecoder)
 
 
 def test_a_game_that_is_too_large_for_one_task_is_decoded_by_several(
