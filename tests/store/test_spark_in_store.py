@@ -47,7 +47,10 @@ def test_rows_that_only_spark_reads_are_decoded_again_and_no_copy_of_them_stays(
     registry.register("chess", 'syntax = "proto3"; message Event { string name = 1; }', "event.proto", ())
     layout, kept = Layout(f"s3://demux/{name}", in_store), object_store.folder / "demux" / name
     payloads = enumerate((b"\x0a\x03ann", b"\x0a\x03bob", b"\x0a\x03a"))
-    write_bronze(str(kept / "bronze"), *(bronze_row("chess", offset, 1, payload) for offset, payload in payloads))
+    write_bronze(str(tmp_path / "bronze"), *(bronze_row("chess", offset, 1, payload) for offset, payload in payloads))
+    # Spark wants the server's own version of a file
+    for path in (each for each in tmp_path.rglob("bronze/**/*") if each.is_file()):
+        assert in_store.create(f"{layout.root}/{path.relative_to(tmp_path)}", path.read_bytes())
     bronze = quoted(layout.bronze)
     spark.sql(f"ALTER TABLE delta.{bronze} SET TBLPROPERTIES (delta.enableDeletionVectors = true)")
     spark.sql(f"DELETE FROM delta.{bronze} WHERE record_id = 't/0/1'")
