@@ -29,8 +29,8 @@ def cli_page() -> str:
 
 def commands() -> Iterator[tuple[str, Any]]:
     """Yield each command that does something, by its name with the group's."""
-    for name, (where, _) in COMMANDS.items():
-        found: Any = loaded(name, where)
+    for name in COMMANDS:
+        found: Any = loaded(name)
         if hasattr(found, "commands"):
             yield from ((f"{name} {each}", one) for each, one in found.commands.items())
         else:
