@@ -25,7 +25,6 @@ class BatchRecipe:
         writers: each game in its versions, as many for each.
         fault_rate: the share of events that have a fault, 0 to 1.
         faults: the kinds of fault, equally often.
-        partitions: how many partitions the topic has; a game keeps to one.
         first: the event number whose record would have the time `now_us`; each later one is a microsecond later.
         now_us: microseconds since 1970; events happened in the hour before.
     """

@@ -30,7 +30,6 @@ class ProducedGame:
 
     Attributes:
         bronze: how many rows of it come to bronze.
-        silver: how many of those are valid.
         quarantine: how many of those are not, by cause.
     """
 
@@ -115,7 +114,6 @@ def produce(
     Args:
         registry: where the schemas go; make it with `made_by=MADE_BY`, so that `clean_up` knows them.
         now: the time of the first record, with a time zone; events happened in the hour before.
-        on_progress: called after each batch with the number of records in it.
 
     Raises:
         SettingsInvalid: the request has mistakes, or another process made the target.

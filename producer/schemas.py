@@ -53,7 +53,6 @@ class Game:
 
     Attributes:
         number: its own number, from 0; decides its columns and partition.
-        name: as the wrapper has it.
         key: the name as an identifier, for its package and columns.
     """
 

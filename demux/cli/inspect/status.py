@@ -158,11 +158,7 @@ _MOST_NAMES = 5
 
 
 def status_text(status: Status, most_games: int | None = None) -> RenderableType:
-    """Return the problems, and a line for each game.
-
-    Args:
-        most_games: games to show at most, the most urgent ones; None for all.
-    """
+    """Return the problems, and a line for each game."""
     games = sorted(status.games, key=lambda game: (_URGENCY[game.state], not game.quarantined, game.game))
     shown = games if most_games is None else games[:most_games]
     lines: list[RenderableType] = [*_problem_lines(status)]

@@ -60,8 +60,6 @@ def align(table: Struct, writer: Struct, reserved: frozenset[str] = frozenset())
     """Return how the writer's columns fit into the table.
 
     Args:
-        table: the table's payload columns now.
-        writer: the columns of the writer's schema.
         reserved: lower-case names that an added top-level column must not take.
     """
     fitting = _Merge()

@@ -45,7 +45,6 @@ class InstallerClaim:
     """Who changes the deployment right now.
 
     Attributes:
-        by: user and machine.
         process: what no other process has.
         at: when it began (UTC).
         until: when it ends by itself, unless it is renewed (UTC).

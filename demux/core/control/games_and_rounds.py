@@ -225,11 +225,7 @@ def approvals_of(spark: SparkSession | None, layout: Layout) -> RecordTable:
 
 
 def approved(table: RecordTable, game: str, registry: str) -> frozenset[int]:
-    """Return the ids of the game's schemas of a registry that were approved.
-
-    Args:
-        table: `approvals_of` the root.
-    """
+    """Return the ids of the game's schemas of a registry that were approved."""
     rows = table.select("SELECT DISTINCT game_name, registry, schema_id FROM {records}")
     return frozenset(row["schema_id"] for row in rows if (row["game_name"], row["registry"]) == (game, registry))
 

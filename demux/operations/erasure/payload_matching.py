@@ -41,7 +41,6 @@ class MatchVerdict(Enum):
 
     Attributes:
         MEANT: the predicate is true of it.
-        OTHER: it is not, whatever could not be read.
         UNREADABLE: what could be read decides nothing.
         SUSPECT: the same, and its bytes have one of the texts that are sought.
     """

@@ -28,12 +28,7 @@ class Vacuum(Enum):
 
 @dataclass(frozen=True, slots=True)
 class Table:
-    """A table to be maintained.
-
-    Attributes:
-        name: its path below the root.
-        order: columns by which its rows are brought together.
-    """
+    """A table to be maintained."""
 
     kind: TableKind
     path: str

@@ -54,8 +54,6 @@ class TableMaintainer:
     Attributes:
         spark: the session; None: only to look, at tables that are read without it.
         give_way: called between two steps: others may have the root then.
-        stop: once set, no other table begins.
-        held_back: games for which old files of bronze stay; filled as it goes along.
     """
 
     spark: SparkSession | None

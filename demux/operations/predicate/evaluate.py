@@ -78,9 +78,6 @@ def evaluate(predicate: Predicate, rows: int, values: Callable[[Path], RowValues
     """Return all that the predicate may be of each row.
 
     Unknown values are taken for independent of each other, so there may be outcomes that no row has.
-
-    Args:
-        predicate: fitted to columns.
     """
     match predicate:
         case Constant(value):

@@ -102,7 +102,6 @@ class SourceLocations:
     """How often one record of the source is in which table.
 
     Attributes:
-        quarantine: in quarantine at stage bronze.
         before: in the source, before bronze's offset; 0 where the source cannot say.
         now: in the source, at the end of the reading.
         is_unique: whether the source never gives a record twice; a table may hold one as often as it likes.
@@ -181,9 +180,6 @@ class Account:
 
     Attributes:
         batch: the batch of bronze; None: all of them.
-        quarantined: rows in quarantine at stage silver.
-        waiting: rows of bronze that the game has not read yet.
-        missing: rows of bronze that it has read and that are nowhere.
         surplus: rows of silver and quarantine that bronze does not have, or not so often.
         dropped: rows that were dropped from quarantine (`demux quarantine drop`), or are just being forgotten.
         retired: rows that were in bronze, and taken out of it since, being old (`demux maintain`).
@@ -211,10 +207,7 @@ class SourceAccount:
     """Where the records of the source are.
 
     Attributes:
-        bronze: rows in bronze.
-        quarantined: rows in quarantine at stage bronze.
         source: records in the source before bronze's offset; None where it cannot be counted.
-        dropped: rows that were dropped from quarantine at stage bronze.
         retired: rows that were in bronze, and taken out of it since, being old.
         forgotten: rows that were taken out of all tables on request.
     """
@@ -247,7 +240,6 @@ class LedgerDifference:
     """Records of a game with which the same is wrong.
 
     Attributes:
-        game: the exact name; None where no game is known.
         rows: how many rows are too many, or are not there.
         first_batch: the first batch of bronze with such a record; None where bronze has none of them.
         examples: the first of them, by batch and position.
@@ -270,8 +262,6 @@ class OffsetHole:
 
     Attributes:
         log: the topic; `name@2` for the second topic of this name.
-        partition: the partition.
-        offsets: how many are not there.
         ranges: the first of them, each the first offset and the one behind the last.
     """
 
@@ -289,7 +279,6 @@ class Ledger:
         intake: of the source; None where it was not looked at.
         accounts: one for each game, or for each round of each game; in this order.
         differences: what does not balance, by kind and game.
-        notes: what could not be proved, in sentences.
     """
 
     intake: SourceAccount | None

@@ -68,9 +68,6 @@ def reconcile(
 
     A difference counts that two readings find, or one, where nothing was written since.
 
-    Args:
-        games: the exact names; None: all games, and the source.
-
     Raises:
         GameUnknown: no table has a record of one of the games.
         TableUnsuited: only Spark can read one of the tables, and there is no session.

@@ -71,7 +71,6 @@ class JobChange:
     """What happens to one job, and why.
 
     Attributes:
-        job_id: its id; None when it is created.
         calls: what applying it takes, in order.
         details: what differs, tasks first.
         job: as it should be; None when it goes.
@@ -95,7 +94,6 @@ class WorkspacePlan:
         changes: in the order in which they are applied: who is called comes before who calls, who goes comes last.
         foreign: jobs that look like ours and are not, by id.
         state_id: 16 hex digits that depend on the compared state of the workspace alone.
-        deployed_games: how many games run now.
         removed_games: how many of them would run no more.
     """
 

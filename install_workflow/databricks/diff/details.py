@@ -78,8 +78,6 @@ def settings_details(
     Args:
         before: the settings as they are, from `comparable`.
         after: the settings as they should be, from `comparable`.
-        were: where each game runs now, in any job of the deployment.
-        will_be: where each game should run.
     """
     yield from task_details(part, before, after, were, will_be)
     clusters = before.get("job_clusters", {}), after.get("job_clusters", {})

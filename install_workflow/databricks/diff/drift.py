@@ -36,8 +36,6 @@ def sides(deployed: Object, desired: Object, filled: Object | None = None) -> Se
     """Return both sides of a job.
 
     Args:
-        deployed: from `comparable`.
-        desired: from `comparable`.
         filled: from `filled_in`, after our last write; None where that is not known.
     """
     found = _DriftComparison()
