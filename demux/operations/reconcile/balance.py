@@ -157,7 +157,7 @@ class SourceLocations:
 
 @dataclass(frozen=True, slots=True)
 class Tally:
-    """How many records stand in the same places.
+    """How many records are in the same places.
 
     Attributes:
         game: the exact name; None where no game is known, as with records that never became a bronze row.
@@ -180,6 +180,9 @@ class Account:
 
     Attributes:
         batch: the batch of bronze; None: all of them.
+        quarantined: rows in quarantine at stage silver.
+        waiting: rows of bronze that the game has not read yet.
+        missing: rows of bronze that it has read and that are nowhere.
         surplus: rows of silver and quarantine that bronze does not have, or not so often.
         dropped: rows that were dropped from quarantine (`demux quarantine drop`), or are just being forgotten.
         retired: rows that were in bronze, and taken out of it since, being old (`demux maintain`).
@@ -207,7 +210,10 @@ class SourceAccount:
     """Where the records of the source are.
 
     Attributes:
+        bronze: rows in bronze.
+        quarantined: rows in quarantine at stage bronze.
         source: records in the source before bronze's offset; None where it cannot be counted.
+        dropped: rows that were dropped from quarantine at stage bronze.
         retired: rows that were in bronze, and taken out of it since, being old.
         forgotten: rows that were taken out of all tables on request.
     """
@@ -240,6 +246,7 @@ class LedgerDifference:
     """Records of a game with which the same is wrong.
 
     Attributes:
+        game: the exact name; None where no game is known.
         rows: how many rows are too many, or are not there.
         first_batch: the first batch of bronze with such a record; None where bronze has none of them.
         examples: the first of them, by batch and position.
@@ -262,6 +269,8 @@ class OffsetHole:
 
     Attributes:
         log: the topic; `name@2` for the second topic of this name.
+        partition: the partition.
+        offsets: how many are not there.
         ranges: the first of them, each the first offset and the one behind the last.
     """
 
