@@ -19,7 +19,7 @@ Made = Counter[tuple[str, Fault | None]]
 
 @dataclass(frozen=True, slots=True)
 class BatchRecipe:
-    """What decides the bytes of every event, next to its number.
+    """The parameters that, with an event's number, decide its bytes.
 
     Attributes:
         writers: each game in its versions, as many for each.

@@ -41,7 +41,7 @@ class ProducedGame:
 
 @dataclass(frozen=True, slots=True)
 class ProduceReport:
-    """What was sent.
+    """The counts of what was sent.
 
     Attributes:
         events: new events, faulty ones included.
@@ -75,7 +75,7 @@ class ProduceReport:
 
 @dataclass(frozen=True, slots=True)
 class CleanUpReport:
-    """What `clean_up` removed."""
+    """The result of `clean_up`."""
 
     target: bool
     schema_ids: tuple[int, ...]
@@ -177,7 +177,7 @@ def _writer(game: Game, version: int, schema_id: int, registry: SchemaRegistry) 
 
 @dataclass(frozen=True, slots=True)
 class ProduceRequest:
-    """What to produce.
+    """The options of `produce`.
 
     Attributes:
         hostile: how many games more, with names that try to do harm (at most 10).

@@ -1,4 +1,4 @@
-"""What the schema of a game has in each version. Pure.
+"""The schema of a game in each version. Pure.
 
 A later version only adds: the number of a field means the same in every version.
 """

@@ -1,4 +1,4 @@
-"""What every command needs: settings, lock, Spark session; one game after the other."""
+"""The context of every command: settings, lock, Spark session; one game after the other."""
 
 from __future__ import annotations
 

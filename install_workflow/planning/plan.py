@@ -20,7 +20,7 @@ from install_workflow.planning.rebalance import Balance, GameMove, balance, pack
 
 
 class Action(Enum):
-    """What a change does to a game's task."""
+    """The action of a change on a game's task."""
 
     CREATE = "create"
     UPDATE = "update"
@@ -39,7 +39,7 @@ class Task:
 
 @dataclass(frozen=True, slots=True)
 class TaskChange:
-    """What happens to one task, and why."""
+    """The action on one task, and the reason."""
 
     action: Action
     task: Task

@@ -134,7 +134,7 @@ class _ClusterLoad:
 
 @dataclass(frozen=True, slots=True)
 class _LoadMeasure:
-    """What counts as too heavy, in whole numbers so that no sum depends on its order."""
+    """The limits above which a cluster is overloaded; whole numbers, so that no sum depends on its order."""
 
     total_ms: int
     heaviest_ms: int

@@ -58,7 +58,7 @@ class Candidate:
 
 @dataclass(frozen=True, slots=True)
 class SubjectCheck:
-    """What a file does to a subject.
+    """The effect of a file on a subject.
 
     Attributes:
         level: the compatibility mode that it holds the subject to; None where it knows none.

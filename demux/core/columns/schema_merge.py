@@ -50,7 +50,7 @@ class Alignment:
 
     @property
     def changes(self) -> tuple[str, ...]:
-        """What the table gets, each as a part of a sentence."""
+        """The changes of the table, each as a part of a sentence."""
         types = dict(_paths(self.columns, ""))
         widened = (f"makes column {path} {sql_name(types[path])}" for path in self.widened)
         return (*widened, *(f"adds column {path} {sql_name(types[path])}" for path in self.added))

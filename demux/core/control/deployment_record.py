@@ -42,7 +42,7 @@ class RecordedGame:
 
 @dataclass(frozen=True, slots=True)
 class InstallerClaim:
-    """Who changes the deployment right now.
+    """The installer that changes the deployment right now.
 
     Attributes:
         process: what no other process has.
@@ -59,7 +59,7 @@ class InstallerClaim:
 
 @dataclass(frozen=True, slots=True)
 class DeploymentRecord:
-    """What a version of the record says.
+    """The content of a version of the record.
 
     Attributes:
         games: where each game runs, by key.

@@ -1,4 +1,4 @@
-"""What an answer over HTTP means that is no success, and what a failed request means. Pure."""
+"""The meaning of an HTTP answer that is no success, and of a failed request. Pure."""
 
 from __future__ import annotations
 

@@ -37,7 +37,7 @@ _SCHEMA = pa.schema(arrow_fields(JUDGED))
 
 
 class MatchVerdict(Enum):
-    """What is known of a record.
+    """The result of a predicate on a record.
 
     Attributes:
         MEANT: the predicate is true of it.

@@ -36,7 +36,7 @@ from demux.operations.reconcile.offsets import OffsetsReader
 
 @dataclass(frozen=True, slots=True)
 class MaintenanceRequest:
-    """What one run of maintenance does."""
+    """The options of one run of maintenance."""
 
     settings: MaintainSettings
     vacuum: Vacuum

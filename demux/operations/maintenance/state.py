@@ -29,7 +29,7 @@ class SparkTableState:
 
 @dataclass(frozen=True, slots=True)
 class MaintenanceState:
-    """What is known of maintenance.
+    """The state of maintenance between two runs.
 
     Attributes:
         since: when it ended last, or when it was first requested (UTC); None before that.

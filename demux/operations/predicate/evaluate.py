@@ -67,7 +67,7 @@ class RowValues:
 
 @dataclass(frozen=True, slots=True)
 class Outcomes:
-    """What a predicate may be of each row: one of the three where all values that matter are known; without NULLs."""
+    """The possible values of a predicate by row: exactly one where all values that matter are known; without NULLs."""
 
     true: pa.BooleanArray
     false: pa.BooleanArray

@@ -36,7 +36,7 @@ class RowLocation:
 
 @dataclass(frozen=True, slots=True)
 class GroupKey:
-    """What the rows of a group have in common.
+    """The values that the rows of a group share.
 
     Attributes:
         game: the exact name; None at stage bronze, where a name that was refused is no game.

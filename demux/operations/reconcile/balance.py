@@ -1,4 +1,4 @@
-"""What balances and what does not: how often each record is in which table, and what that means. Pure.
+"""The arithmetic of the ledger: how often each record is in which table, and what that means. Pure.
 
 Counting is the engine's (`duckdb_engine.py`): it gives tallies, one for all records that are in the same tables. What
 they mean is decided here.

@@ -167,7 +167,7 @@ _ENDS = pa.schema([("log", pa.string()), ("partition", pa.int32()), ("ended", pa
 
 @dataclass(frozen=True, slots=True)
 class SourceSide:
-    """What balances between the source and bronze, and what does not; as in `balance.Ledger`."""
+    """The ledger between the source and bronze; fields as in `balance.Ledger`."""
 
     intake: SourceAccount | None
     differences: tuple[LedgerDifference, ...] = ()

@@ -1,4 +1,4 @@
-"""What the tables and their logs say, before anything is concluded from it. Pure."""
+"""The facts that are read from the tables and their logs, without conclusions. Pure."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ class BronzeFile:
 
 @dataclass(frozen=True, slots=True)
 class TableFacts:
-    """What a table's log says of it."""
+    """The size of a table, by its log."""
 
     files: int
     bytes: int

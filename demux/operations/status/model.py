@@ -37,7 +37,7 @@ class Failure:
 
 @dataclass(frozen=True, slots=True)
 class GameRound:
-    """What a game did in a round: rows of bronze that it read, and seconds of work."""
+    """A game's part in a round: rows of bronze that it read, and seconds of work."""
 
     round: int
     rows: int

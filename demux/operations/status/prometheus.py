@@ -25,7 +25,7 @@ Sample = tuple[Labels, float]
 
 @dataclass(frozen=True, slots=True)
 class ServerCounts:
-    """What the server did since it started."""
+    """The server's counts since its start."""
 
     reads: int = 0
     failed_reads: int = 0

@@ -35,7 +35,7 @@ _HEADERS = {
 
 @dataclass(frozen=True, slots=True)
 class ResponseBody:
-    """What is sent, and packed for those who take it; `packed` is None where that is not worth it."""
+    """A body, also compressed for clients that accept that; `packed` is None for a short one."""
 
     kind: str
     plain: bytes

@@ -1,4 +1,4 @@
-"""What the facts of a root mean: a `Status`. Pure."""
+"""Makes the `Status` of a root from its facts. Pure."""
 
 from __future__ import annotations
 

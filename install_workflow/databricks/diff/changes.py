@@ -48,7 +48,7 @@ _OTHERS = {
 
 
 class JobAction(Enum):
-    """What a change does to a job."""
+    """The action of a change on a job."""
 
     CREATE = "create"
     UPDATE = "update"
@@ -68,7 +68,7 @@ class JobCall(Enum):
 
 @dataclass(frozen=True, slots=True)
 class JobChange:
-    """What happens to one job, and why.
+    """The action on one job, and the reason.
 
     Attributes:
         calls: what applying it takes, in order.
@@ -125,7 +125,7 @@ class WorkspacePlan:
 
     @property
     def compute(self) -> str | None:
-        """What the tasks run on once the plan is applied, as `databricks.compute` has it; None without such tasks."""
+        """The compute of the tasks once the plan is applied, as in `databricks.compute`; None without such tasks."""
         found = compute_in(change.job.settings for change in self.changes if change.job is not None)
         return None if found is None else found.value
 

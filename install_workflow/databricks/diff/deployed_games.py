@@ -122,7 +122,7 @@ Filled = Mapping[int, JobJson]
 
 @dataclass(frozen=True, slots=True)
 class PlacementOutcome:
-    """What the record says of the jobs after an apply."""
+    """The content of the record after an apply."""
 
     places: Places = ()
     filled: Filled = field(default_factory=dict)

@@ -1,4 +1,4 @@
-"""What differs between a job as it should be and as it is: by task, cluster, field, parameter and game. Pure."""
+"""The differences between the desired and the deployed job: by task, cluster, field, parameter and game. Pure."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ _PARAMETERS = "python_wheel_task.parameters"
 
 
 class DifferenceKind(Enum):
-    """What kind of difference it is."""
+    """The kind of a difference."""
 
     ADDED = "added"
     REMOVED = "removed"

@@ -29,7 +29,7 @@ class TableLocation:
 
 @dataclass(frozen=True, slots=True)
 class Readers:
-    """Who should read the table of one game.
+    """The principals that should read the table of one game.
 
     Attributes:
         principals: sorted, each once; () = none.

@@ -55,7 +55,7 @@ _Grants = Annotated[frozenset[Grant], AfterValidator(_require_ours), PlainSerial
 
 @dataclass(frozen=True, slots=True)
 class GrantsRecord:
-    """What we granted.
+    """The record of our grants.
 
     Attributes:
         granted: what an apply has done.
@@ -67,7 +67,7 @@ class GrantsRecord:
 
 
 class GrantAction(Enum):
-    """What a change does; only the first two change the catalog."""
+    """The action of a change; only the first two change the catalog."""
 
     GRANT = "grant"
     REVOKE = "revoke"
@@ -78,7 +78,7 @@ class GrantAction(Enum):
 
 @dataclass(frozen=True, slots=True)
 class GrantChange:
-    """What happens to one grant of ours, and why."""
+    """The action on one grant of ours, and the reason."""
 
     action: GrantAction
     grant: Grant
@@ -87,7 +87,7 @@ class GrantChange:
 
 @dataclass(frozen=True, slots=True)
 class ForeignGrants:
-    """What others granted to a principal, and what is left alone.
+    """Grants of others to a principal; they are left alone.
 
     Attributes:
         privileges: sorted.
@@ -132,7 +132,7 @@ class GrantsPlan:
 
     @property
     def calls(self) -> dict[str, list[GrantChange]]:
-        """What changes in the catalog, by securable: one call each, in the order in which they are made."""
+        """The changes in the catalog, by securable: one call each, in the order in which they are made."""
         result: dict[str, list[GrantChange]] = defaultdict(list)
         for change in self.changes:
             if change.action in (GrantAction.GRANT, GrantAction.REVOKE):
@@ -142,7 +142,7 @@ class GrantsPlan:
 
 @dataclass(frozen=True, slots=True)
 class GrantOutcome:
-    """What came of a plan."""
+    """The result of applying a plan."""
 
     done: frozenset[Grant] = frozenset()
     failed: tuple[DemuxError, ...] = ()

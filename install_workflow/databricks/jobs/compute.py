@@ -1,4 +1,4 @@
-"""What the jobs run on: clusters, one for bronze and those of the plan, or serverless environments. Pure."""
+"""The compute of the jobs: clusters, one for bronze and those of the plan, or serverless environments. Pure."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What the producer sends, and what bronze makes of it: names, frames, offsets, archived files."""
+"""Faults of producer and bronze: names, frames, offsets, archived files."""
 
 from __future__ import annotations
 

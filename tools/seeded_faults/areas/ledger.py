@@ -1,4 +1,4 @@
-"""What is counted and what is chosen: the ledger and quarantine."""
+"""Faults of the ledger and of quarantine."""
 
 from __future__ import annotations
 

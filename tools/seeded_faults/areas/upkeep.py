@@ -1,4 +1,4 @@
-"""What goes for good: old files, old rows, what somebody asked to forget."""
+"""Faults of maintenance and erasure."""
 
 from __future__ import annotations
 

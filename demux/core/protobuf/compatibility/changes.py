@@ -7,7 +7,7 @@ from enum import Enum
 
 
 class WireCompatibility(Enum):
-    """What becomes of bytes that one version wrote and the other reads; from best to worst."""
+    """The result of reading with one version the bytes of the other; from best to worst."""
 
     COMPATIBLE = "compatible"
     LOSS = "compatible-with-loss"
