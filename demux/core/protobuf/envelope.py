@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import dataclass
 from difflib import get_close_matches
-from functools import lru_cache
 from pathlib import Path
 
 from google.protobuf.descriptor import Descriptor, FieldDescriptor
@@ -69,12 +68,6 @@ class Envelope:
 
 class _EnvelopeMistake(Exception):
     """A mistake in a setting, without its name and a full stop."""
-
-
-@lru_cache(maxsize=1)
-def default_wrapper() -> CompiledSchema:
-    """Return the descriptor set and message name of `proto/demux/wrapper.proto`."""
-    return compile_schema(RegisteredSchema(1, "demux.wrapper", 1, _own_text(), _OWN_PATH))
 
 
 def envelope_of(settings: WrapperSettings) -> Envelope:
