@@ -1,1 +1,1 @@
-"""What the design costs, as ratios against the naive one measured in the same run."""
+"""The costs of the design, as ratios against the naive one in the same run."""

@@ -19,13 +19,12 @@ Made = Counter[tuple[str, Fault | None]]
 
 @dataclass(frozen=True, slots=True)
 class BatchRecipe:
-    """What decides the bytes of every event, next to its number.
+    """The parameters that, with an event's number, decide its bytes.
 
     Attributes:
         writers: each game in its versions, as many for each.
         fault_rate: the share of events that have a fault, 0 to 1.
         faults: the kinds of fault, equally often.
-        partitions: how many partitions the topic has; a game keeps to one.
         first: the event number whose record would have the time `now_us`; each later one is a microsecond later.
         now_us: microseconds since 1970; events happened in the hour before.
     """

@@ -34,9 +34,6 @@ class DeltaSink:
 
     Columns: value BINARY, topic STRING, partition INT, offset BIGINT (dense in each partition), timestamp TIMESTAMP
     (UTC, microseconds), key BINARY, headers ARRAY<STRUCT<key STRING, value BINARY>>.
-
-    Args:
-        topic: what the column `topic` says.
     """
 
     def __init__(self, path: str, topic: str = "events", storage: Storage | None = None) -> None:

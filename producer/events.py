@@ -33,11 +33,7 @@ _SYSTEMS = ["linux", "android", "ios", ""]
 
 @dataclass(frozen=True, slots=True)
 class EventWriter:
-    """Writes payloads of one game in one schema version.
-
-    Attributes:
-        version: the schema version, from 1.
-    """
+    """Writes payloads of one game in one schema version."""
 
     game: Game
     version: int

@@ -60,7 +60,6 @@ def spoiled(fault: Fault, game_name: str, schema_id: int, payload: bytes, word: 
     """Return the wrapper bytes of a good event after the fault; None is a record without a value.
 
     Args:
-        payload: its good payload, which starts with the game name as field 1.
         word: 64 random bits for what the fault leaves open.
     """
     match fault:

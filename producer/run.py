@@ -30,7 +30,6 @@ class ProducedGame:
 
     Attributes:
         bronze: how many rows of it come to bronze.
-        silver: how many of those are valid.
         quarantine: how many of those are not, by cause.
     """
 
@@ -42,7 +41,7 @@ class ProducedGame:
 
 @dataclass(frozen=True, slots=True)
 class ProduceReport:
-    """What was sent.
+    """The counts of what was sent.
 
     Attributes:
         events: new events, faulty ones included.
@@ -76,7 +75,7 @@ class ProduceReport:
 
 @dataclass(frozen=True, slots=True)
 class CleanUpReport:
-    """What `clean_up` removed."""
+    """The result of `clean_up`."""
 
     target: bool
     schema_ids: tuple[int, ...]
@@ -115,7 +114,6 @@ def produce(
     Args:
         registry: where the schemas go; make it with `made_by=MADE_BY`, so that `clean_up` knows them.
         now: the time of the first record, with a time zone; events happened in the hour before.
-        on_progress: called after each batch with the number of records in it.
 
     Raises:
         SettingsInvalid: the request has mistakes, or another process made the target.
@@ -179,7 +177,7 @@ def _writer(game: Game, version: int, schema_id: int, registry: SchemaRegistry) 
 
 @dataclass(frozen=True, slots=True)
 class ProduceRequest:
-    """What to produce.
+    """The options of `produce`.
 
     Attributes:
         hostile: how many games more, with names that try to do harm (at most 10).

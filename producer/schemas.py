@@ -1,4 +1,4 @@
-"""What the schema of a game has in each version. Pure.
+"""The schema of a game in each version. Pure.
 
 A later version only adds: the number of a field means the same in every version.
 """
@@ -53,7 +53,6 @@ class Game:
 
     Attributes:
         number: its own number, from 0; decides its columns and partition.
-        name: as the wrapper has it.
         key: the name as an identifier, for its package and columns.
     """
 

@@ -1,1 +1,1 @@
-"""What developers run beside the product: setting up, real servers for tests, demo and benchmark, the runbook."""
+"""Development tools: setup, real servers for tests, demo and benchmark, the runbook."""

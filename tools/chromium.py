@@ -66,7 +66,7 @@ class Tab:
             self.command(f"{domain}.enable")
 
     def command(self, method: str, **parameters: Any) -> dict[str, Any]:
-        """What the browser answers."""
+        """The browser's answer."""
         self._number += 1
         message = {"id": self._number, "method": method, "params": parameters}
         if self._session:
@@ -149,7 +149,7 @@ class Tab:
         file.write_bytes(base64.b64decode(found["data"]))
 
     def complaints(self) -> list[Any]:
-        """What the page threw, and what the browser refused or warned of."""
+        """The errors of the page, and what the browser refused or warned of."""
         self.js("1")
         bad = {"Runtime.exceptionThrown", "Log.entryAdded", "Runtime.consoleAPICalled"}
         return [event["params"] for event in self.events if event.get("method") in bad]
@@ -186,7 +186,7 @@ def browser(profile: Path) -> Iterator[Tab]:
         try:
             yield Tab(to, answers, log)
         finally:
-            # what stands in PATH may be a script, which knows nothing of the browser's end: all that it began ends
+            # a file in PATH may be a script, which knows nothing of the browser's end: all that it began ends
             os.killpg(process.pid, signal.SIGKILL)
             process.wait(timeout=30)
             os.close(to)

@@ -116,7 +116,7 @@ def take(tab: Tab, folder: Path, file: Path) -> None:
 
 
 def main() -> None:
-    """Make them anew."""
+    """Make the screenshots again."""
     IMAGES.mkdir(exist_ok=True)
     with tempfile.TemporaryDirectory(prefix="demux-") as folder, browser(Path(folder, "profile")) as tab:
         take(tab, IMAGES, Path(folder, "status.html"))

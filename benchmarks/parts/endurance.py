@@ -1,4 +1,4 @@
-"""What grows over many rounds: memory of the driver, files of the silver tables, and what a reader meets meanwhile."""
+"""Growth over many rounds: memory of the driver, files of the silver tables, and what a reader meets meanwhile."""
 
 from __future__ import annotations
 
@@ -36,7 +36,7 @@ class Memory:
 
 @dataclass(frozen=True, slots=True)
 class Reads:
-    """What a reader met that scanned a table again and again.
+    """The results of a reader that scanned a table again and again.
 
     Attributes:
         seconds: of each scan.

@@ -32,7 +32,7 @@ _LEDGER_GAMES = 20
 
 @dataclass(frozen=True, slots=True)
 class Wait:
-    """What a command cost, and the seconds that it may take, by CPU."""
+    """The cost of a command, and the CPU seconds that it may take."""
 
     what: str
     cost: ProcessCost

@@ -157,7 +157,7 @@ def cost_of(words: Sequence[str], codes: Iterable[int] = (0,)) -> ProcessCost:
 
 
 def _readings(root: str) -> list[float]:
-    """Return seconds of CPU of a first reading, of one without news, and of one after a row was set aside."""
+    """Return seconds of CPU of a first reading, of one without news, and of one after a row was quarantined."""
     read = status_reader(settings_of(None, root, []))
     found = []
     for number in range(3):
@@ -219,7 +219,7 @@ def main() -> None:
         f"| size of the page, MiB | {size:.1f} |",
         f"| `demux serve`, first reading, seconds of CPU | {first:.1f} |",
         f"| each further reading where nothing changed, seconds of CPU | {second:.1f} |",
-        f"| the same where one row was set aside since, seconds of CPU | {third:.1f} |",
+        f"| the same where one row was quarantined since, seconds of CPU | {third:.1f} |",
         f"| in Chromium: first paint, ms | {page['paint']:.0f} |",
         f"| a letter in the filter, the slowest of 6, ms | {page['filter']:.0f} |",
         f"| a click on a head, the slowest of 13, ms | {page['sort']:.0f} |",

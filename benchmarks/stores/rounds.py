@@ -31,7 +31,7 @@ _KINDS = ("HEAD", "GET", "ranged GET", "LIST", "PUT", "conditional PUT", "DELETE
 
 @dataclass
 class Found:
-    """What was measured.
+    """The measurements.
 
     Attributes:
         bars: figures.
@@ -49,7 +49,7 @@ class Found:
 def at_once(bench: Bench, sizes: Sizes, store: StoreSettings, server: ObjectStore, found: Found) -> Iterator[None]:
     """Measure decoding in a store that answers at once, and Spark's own writer there; yields after each figure.
 
-    The server computes on the same cores as the product, so its part is told too.
+    The server computes on the same cores as the product, so its part is shown too.
     """
     for games in (sizes.games, sizes.fewer, sizes.many):
         roots = {DISK: bench.root(f"disk{games}"), STORE: bench.root_in(f"s3://demux/bench{games}", store)}

@@ -1,4 +1,4 @@
-"""What Spark's writer costs a game: `run.sink: spark` beside our files, on classic Spark and over Spark Connect."""
+"""The cost of Spark's writer for a game: `run.sink: spark` beside our files, on classic Spark and over Connect."""
 
 from __future__ import annotations
 

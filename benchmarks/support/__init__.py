@@ -1,1 +1,1 @@
-"""What the measurements share: roots, events, sizes, pages, plots."""
+"""Shared by the measurements: roots, events, sizes, pages, plots."""

@@ -1,4 +1,4 @@
-"""What a piece of work made Spark do: jobs and streaming queries, counted by Spark itself."""
+"""The jobs and streaming queries of a piece of work, counted by Spark itself."""
 
 from __future__ import annotations
 

@@ -20,7 +20,7 @@ command.
 
 
 def with_section(page: str, title: str, lines: Sequence[str]) -> str:
-    """Return the page with the section of this title made anew in its place; at the end where it was not there."""
+    """Return the page with this section in place of the one with its title; at the end where there was none."""
     new = "\n".join([f"{_HEADING}{title}", *lines]).rstrip() + "\n"
     parts = _parts(page)
     headings = [part.partition("\n")[0] for part in parts]
@@ -47,7 +47,7 @@ def write_section(title: str, command: str, details: str, lines: Sequence[str], 
 
 
 def _parts(page: str) -> list[str]:
-    """Return what stands before the first section, and the sections, each with its heading."""
+    """Return the text before the first section, and the sections, each with its heading."""
     parts = [""]
     for line in page.splitlines(keepends=True):
         if line.startswith(_HEADING):

@@ -18,7 +18,7 @@ _INK, _GRID = "#24292f", "#d0d7de"
 
 @dataclass(frozen=True, slots=True)
 class _Look:
-    """How a design is drawn; the colours are told apart by everybody (Okabe and Ito), the marks without colour."""
+    """How a design is drawn; everybody can distinguish the colours (Okabe and Ito), and the marks without colour."""
 
     label: str
     colour: str

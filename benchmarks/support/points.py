@@ -1,4 +1,4 @@
-"""What the plots show: seconds of rounds by design, games and rows; kept in a file, so that they can be drawn again."""
+"""The points of the plots: seconds of rounds by design, games and rows; kept in a file to draw them again."""
 
 from __future__ import annotations
 

@@ -64,7 +64,7 @@ class Spent:
 
 
 class BenchRoot:
-    """One root; it remembers between rounds what a command that goes on remembers."""
+    """One root; it remembers between rounds what a command with `--every` remembers."""
 
     def __init__(
         self,

@@ -17,101 +17,48 @@ from demux.core.error_mapping import named
 from demux.core.errors import ExitCode
 from demux.core.text import printable
 
-# by name: where the function or the group of commands is, and the first sentence of its help
-COMMANDS: dict[str, tuple[str, str]] = {
-    "init": ("demux.cli.commands.flow:init", "Write a settings file with every setting, its default and a comment."),
-    "produce": (
-        "demux.cli.commands.flow:produce",
-        "Send simulated events of many games, wrapped, to the source table or topic; register their schemas.",
-    ),
-    "ingest": ("demux.cli.commands.flow:ingest", "Read all new records of the source into bronze, or into quarantine."),
-    "plan": (
-        "demux.cli.commands.deploy:plan",
-        "Show which game would run where, what would change, and which games wait; change nothing.",
-    ),
-    "run": (
-        "demux.cli.commands.flow:run",
-        "Run bronze, then every game of the plan that has new rows. SIGINT and SIGTERM finish what is under way.",
-    ),
-    "deserialize": (
-        "demux.cli.commands.flow:deserialize",
-        "Decode the new bronze rows of one game or several into their silver tables; a game's failure stops no other.",
-    ),
-    "apply": (
-        "demux.cli.commands.deploy:apply",
-        "Install the jobs in the workspace, or change them to what the settings want; a second call changes nothing.",
-    ),
-    "destroy": (
-        "demux.cli.commands.deploy:destroy",
-        "Remove what `demux apply` made: jobs, wheels, settings files, grants, record; or here, which game runs where.",
-    ),
-    "export": ("demux.cli.commands.deploy:export", "Write the plan in the form of another tool."),
-    "status": (
-        "demux.cli.commands.inspect:status",
-        "Show what failed and what to do, which games wait and why, and where every record is, game by game.",
-    ),
-    "serve": (
-        "demux.cli.commands.inspect:serve",
-        "Serve the status as a page that keeps itself up to date, with /metrics and /healthz; until Ctrl-C or SIGTERM.",
-    ),
-    "show": ("demux.cli.commands.inspect:show", "Show the newest rows of a game's silver table."),
-    "reconcile": (
-        "demux.cli.commands.inspect:reconcile",
-        "Prove that every record is in exactly one place, from the tables alone; exit code 6 if one is not.",
-    ),
-    "schemas": ("demux.cli.commands.schemas:schemas", "Look at schemas, and at what a changed one would break."),
-    "grants": ("demux.cli.commands.deploy:grants", "Say who may read which game's table in Unity Catalog."),
-    "quarantine": ("demux.cli.commands.quarantine:quarantine", "List, show, replay and drop records in quarantine."),
-    "rebuild": (
-        "demux.cli.commands.repair:rebuild",
-        "Make a table again from where it came from: after a lost checkpoint, or to decode everything again.",
-    ),
-    "backfill": (
-        "demux.cli.commands.repair:backfill",
-        "Decode days again from bronze, as they are by the schemas and settings of now; readers see one change a step.",
-    ),
-    "forget": (
-        "demux.cli.commands.repair:forget",
-        "Remove a person's records from silver, bronze and quarantine, bytes included; they are listed first.",
-    ),
-    "maintain": (
-        "demux.cli.commands.repair:maintain",
-        "Join small files, remove old ones, retire old rows of bronze; streams may run meanwhile.",
-    ),
-    "demo": (
-        "demux.cli.commands.flow:demo",
-        "Produce events of 20 games in 3 schema versions, 1 % of them faulty, run everything, and show where they are.",
-    ),
+# by name, in the order of the list: where the function or the group of commands is
+COMMANDS: dict[str, str] = {
+    "init": "demux.cli.commands.flow:init",
+    "produce": "demux.cli.commands.flow:produce",
+    "ingest": "demux.cli.commands.flow:ingest",
+    "plan": "demux.cli.commands.deploy:plan",
+    "run": "demux.cli.commands.flow:run",
+    "deserialize": "demux.cli.commands.flow:deserialize",
+    "apply": "demux.cli.commands.deploy:apply",
+    "destroy": "demux.cli.commands.deploy:destroy",
+    "export": "demux.cli.commands.deploy:export",
+    "status": "demux.cli.commands.inspect:status",
+    "serve": "demux.cli.commands.inspect:serve",
+    "show": "demux.cli.commands.inspect:show",
+    "reconcile": "demux.cli.commands.inspect:reconcile",
+    "schemas": "demux.cli.commands.schemas:schemas",
+    "grants": "demux.cli.commands.deploy:grants",
+    "quarantine": "demux.cli.commands.quarantine:quarantine",
+    "rebuild": "demux.cli.commands.repair:rebuild",
+    "backfill": "demux.cli.commands.repair:backfill",
+    "forget": "demux.cli.commands.repair:forget",
+    "maintain": "demux.cli.commands.repair:maintain",
+    "demo": "demux.cli.commands.flow:demo",
 }
 
 
 class _Commands(TyperGroup):
-    """The commands by name; imports the module of a command only when that command is called.
+    """The commands by name; a command's declaration is light, and the module that does its work is loaded by its call.
 
     So no command waits for the libraries of another: the SDK of Databricks alone costs as much as all others.
     """
-
-    _lists = False
 
     def list_commands(self, ctx: typer.Context) -> list[str]:  # type: ignore[override]
         return list(COMMANDS)
 
     def get_command(self, ctx: typer.Context, cmd_name: str) -> TyperCommand | TyperGroup | None:  # type: ignore[override]
-        if cmd_name not in COMMANDS:
-            return None
-        where, summary = COMMANDS[cmd_name]
-        if self._lists:
-            return TyperCommand(cmd_name, help=summary, rich_markup_mode=MARKUP)
-        return loaded(cmd_name, where)
-
-    def format_help(self, ctx: typer.Context, formatter: object) -> None:  # type: ignore[override]
-        self._lists = True
-        super().format_help(ctx, formatter)  # type: ignore[arg-type]
+        return loaded(cmd_name) if cmd_name in COMMANDS else None
 
 
-def loaded(name: str, where: str) -> TyperCommand | TyperGroup:
-    """Return the command at `module:function`, or the group of commands at `module:Typer`."""
-    module, _, attribute = where.partition(":")
+def loaded(name: str) -> TyperCommand | TyperGroup:
+    """Return the command, or the group of commands, of this name."""
+    module, _, attribute = COMMANDS[name].partition(":")
     found = getattr(import_module(module), attribute)
     if not isinstance(found, typer.Typer):
         alone = typer.Typer(add_completion=False, rich_markup_mode=MARKUP)

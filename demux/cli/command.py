@@ -1,4 +1,4 @@
-"""What every command needs: settings, lock, Spark session; one game after the other."""
+"""The context of every command: settings, lock, Spark session; one game after the other."""
 
 from __future__ import annotations
 
@@ -194,17 +194,21 @@ def _with_spark(
                 stop(spark)
 
 
+@contextmanager
+def file_errors(problem: str, remedy: str, path: Path) -> Iterator[None]:
+    """Run the block; an error of the file system becomes a `StorageFailed` whose sentence begins with the problem."""
+    try:
+        yield
+    except OSError as error:
+        raise StorageFailed(f"{problem}: {error.strerror or error}.", remedy, path=str(path)) from error
+
+
 def log_to(folder: Path, log_format: LogFormat = LogFormat.TEXT) -> None:
     """Send our own log records to `demux.log`; the terminal is for people, but a job's output outlives its cluster."""
-    try:
+    remedy = "Free space, grant write permission, or name another folder with --root; nothing is lost."
+    with file_errors(f"The log folder {folder} cannot be written", remedy, folder):
         folder.mkdir(parents=True, exist_ok=True)
         handler: logging.Handler = logging.FileHandler(folder / "demux.log", encoding="utf-8")
-    except OSError as error:
-        raise StorageFailed(
-            f"The log folder {folder} cannot be written: {error.strerror or error}.",
-            "Free space, grant write permission, or name another folder with --root; nothing is lost.",
-            path=str(folder),
-        ) from error
     handlers = [handler, logging.StreamHandler(sys.stderr)] if on_databricks() else [handler]
     for each in handlers:
         each.setFormatter(formatter_of(as_json=log_format is LogFormat.JSON))

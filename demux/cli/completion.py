@@ -1,4 +1,4 @@
-"""What a shell completes after an option or an argument: games, schema ids and registries of the root.
+"""Completion of options and arguments in a shell: games, schema ids and registries of the root.
 
 They come from the control tables, without Spark. A completion prints no error: where the tables cannot be read, or not
 within five seconds, there is nothing to complete. Names come from outside and shells evaluate what they complete, so

@@ -5,13 +5,15 @@ It loads little: the help and the completion of a command wait for it.
 
 from __future__ import annotations
 
+import inspect
 import os
 import re
 import shutil
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from enum import Enum
+from importlib import import_module
 from pathlib import Path
-from typing import TYPE_CHECKING, Literal
+from typing import TYPE_CHECKING, Any, Literal, get_type_hints
 
 import typer
 
@@ -113,6 +115,34 @@ def command_group(summary: str) -> typer.Typer:
     # a group of one command stays a group
     group.callback()(lambda: None)
     return group
+
+
+def runs(work: str) -> Callable[[Callable[..., None]], Callable[..., None]]:
+    """Return a decorator that makes a command of a function without a body, which declares its options and its help.
+
+    The command gets --settings, --root and --set behind its own options, and calls `work`, which is `module:function`,
+    with the settings and with its own options by name. The module is loaded only then.
+    """
+
+    def command_of(declared: Callable[..., None]) -> Callable[..., None]:
+        def command(
+            settings_file: Path | None = SETTINGS, root: str | None = ROOT, changes: list[str] = SET, **options: Any
+        ) -> None:
+            # what is quiet is the console (`QUIET`)
+            options.pop("quiet", None)
+            settings = settings_of(settings_file, root, changes, options.pop("decoder", None))
+            module, _, function = work.partition(":")
+            getattr(import_module(module), function)(settings, **options)
+
+        own, shared = inspect.signature(declared), inspect.signature(command)
+        of_settings = [one for one in shared.parameters.values() if one.kind is not one.VAR_KEYWORD]
+        found: Any = command
+        found.__signature__ = own.replace(parameters=[*own.parameters.values(), *of_settings])
+        found.__annotations__ = {**get_type_hints(command), **get_type_hints(declared)}
+        found.__name__, found.__doc__ = declared.__name__, declared.__doc__
+        return command
+
+    return command_of
 
 
 def settings_of(

@@ -1,1 +1,1 @@
-"""What a team does with tables afterwards: prove, look, repair, maintain, erase."""
+"""Operations on the tables: reconcile, status, quarantine, maintenance, erasure."""

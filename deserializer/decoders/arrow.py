@@ -1,6 +1,7 @@
 """Bronze rows to silver rows by the `arrow` decoder: each row with the schema and the message of its own schema ref.
 
 The functions here run in Spark's workers, on Arrow batches with the columns of a ref, `payload` and the position.
+`decode_part` gives bad rows their cause; their sentence is that of `demux/core/protobuf/decode/reference_parser.py`.
 """
 
 from __future__ import annotations

@@ -1,1 +1,1 @@
-"""What `demux destroy` removes from a root."""
+"""Removal of a root's folders by `demux destroy`."""

@@ -16,7 +16,7 @@ from demux.core.text import printable
 
 
 class RootPart(Enum):
-    """What a root has that `destroy` removes when it is asked to; in the order in which it does."""
+    """A part of a root that `destroy` removes on request; in the order of removal."""
 
     CHECKPOINTS = "checkpoint"
     TABLES = "table"

@@ -20,7 +20,7 @@ from install_workflow.planning.rebalance import Balance, GameMove, balance, pack
 
 
 class Action(Enum):
-    """What a change does to a game's task."""
+    """The action of a change on a game's task."""
 
     CREATE = "create"
     UPDATE = "update"
@@ -39,7 +39,7 @@ class Task:
 
 @dataclass(frozen=True, slots=True)
 class TaskChange:
-    """What happens to one task, and why."""
+    """The action on one task, and the reason."""
 
     action: Action
     task: Task
@@ -98,7 +98,6 @@ def make_plan(
     Args:
         seen: every game with rows in bronze.
         running: cluster by game, as it runs now.
-        per_cluster: most games on one cluster.
         loads: what is known of the games' loads; without any, games are counted.
         rebalance: whether an overloaded cluster gives games away.
         registered: games that the registry has, with or without rows.
@@ -219,11 +218,7 @@ def count_actions(done: Iterable[Enum], actions: Iterable[Enum]) -> str:
 
 
 def as_text(plan: Plan, with_kept: bool = False) -> str:
-    """Return one line for each change, the waiting games, and a summary; control characters are made visible.
-
-    Args:
-        with_kept: also list what stays as it is.
-    """
+    """Return one line for each change, the waiting games, and a summary; control characters are made visible."""
     lines = [
         change_line(
             each.action, f"{each.task.key} on {each.task.cluster} (game {printable(each.task.game)})", each.reason

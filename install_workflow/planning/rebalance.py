@@ -32,7 +32,6 @@ def pack(
     clusters are needed. The order of the arguments does not matter; the time grows as n log n.
 
     Args:
-        per_cluster: most games on one cluster, at least 1.
         pinned: cluster by game; pins of other games do not matter.
         weights_ms: weight of each of the games; empty when nothing is known.
 
@@ -135,7 +134,7 @@ class _ClusterLoad:
 
 @dataclass(frozen=True, slots=True)
 class _LoadMeasure:
-    """What counts as too heavy, in whole numbers so that no sum depends on its order."""
+    """The limits above which a cluster is overloaded; whole numbers, so that no sum depends on its order."""
 
     total_ms: int
     heaviest_ms: int
@@ -175,9 +174,7 @@ def balance(
     repeating it ends with no cluster overloaded. The time grows as n log n.
 
     Args:
-        packed: a cluster for each game.
         weights_ms: weight of each game; empty when nothing is known.
-        per_cluster: most games on one cluster.
     """
     if not weights_ms or not packed:
         return {}

@@ -21,7 +21,7 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, slots=True)
 class RoundPreview:
-    """What bronze has, compared with what runs: the plan, and which of its tasks have something to do."""
+    """The plan of a round, and which of its tasks have new rows."""
 
     plan: Plan
     due: tuple[Task, ...]

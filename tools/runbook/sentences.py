@@ -1,4 +1,4 @@
-"""Every sentence that the code can say of a condition, as it stands in the source. Pure.
+"""Every sentence that the code can say of a condition, as the source has it. Pure.
 
 The remedies are written where the errors are made, each for its own case. So that the page has all of them, they are
 read from there: what is only known at run time is shown as `…`.
@@ -15,7 +15,7 @@ OPEN = "…"
 
 @dataclass(frozen=True, slots=True, order=True)
 class Said:
-    """What one place in the code says; more than one text where it chooses between them."""
+    """The texts of one place in the code; several where it chooses between them."""
 
     messages: tuple[str, ...]
     remedies: tuple[str, ...]

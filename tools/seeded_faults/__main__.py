@@ -9,8 +9,8 @@ from collections import Counter
 from collections.abc import Iterable, Sequence
 from itertools import groupby
 
-from tools.seeded_faults.areas import FAULTS
 from tools.seeded_faults.fault import Fault, Lane, Verdict, chosen, failed_tests
+from tools.seeded_faults.faults import FAULTS
 from tools.seeded_faults.tree import Tree, copied
 
 _SHOWN_CHARACTERS = 4_000

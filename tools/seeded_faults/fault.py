@@ -27,7 +27,7 @@ class Fault:
         name: unique, of lower-case words with hyphens.
         file: the changed file, below the root of the project.
         old: text that the file has exactly once.
-        new: what stands in its place.
+        new: the text in its place.
         test: the narrowest target of pytest that is expected to fail.
         lane: the environment that runs the test.
     """
@@ -62,7 +62,7 @@ class Fault:
 
 
 class Verdict(Enum):
-    """What the test run says: the test failed, it passed, or pytest could not run it."""
+    """The result of the test run: the test failed, it passed, or pytest could not run it."""
 
     CAUGHT = "caught"
     SURVIVED = "SURVIVED"

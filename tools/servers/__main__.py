@@ -19,7 +19,7 @@ _NOT_RUNNING = 3
 
 
 def main(words: Sequence[str], environment: Mapping[str, str]) -> int:
-    """Return the exit code; a failure is told in its two sentences on standard error."""
+    """Return the exit code; a failure is two sentences on standard error."""
     asked = _parser(cache_folder(environment) / "up").parse_args(words)
     try:
         match asked.command:
@@ -46,7 +46,7 @@ def _parser(folder: Path) -> argparse.ArgumentParser:
         "command",
         choices=("up", "down", "status", "build", "lock"),
         help="start the servers; stop exactly those, and remove their data; tell which run; "
-        "build the S3 server and the collector, once; or write locks/*.sha256 anew for other versions",
+        "build the S3 server and the collector, once; or write locks/*.sha256 again for other versions",
     )
     parser.add_argument("--broker-port", type=int, default=BROKER_PORT, help="default: %(default)s")
     parser.add_argument("--registry-port", type=int, default=REGISTRY_PORT, help="default: %(default)s")

@@ -63,7 +63,7 @@ PROPERTIES: Mapping[str, str] = {
 
 @dataclass(frozen=True, slots=True)
 class BrokerSettings:
-    """What may differ from one broker to the next.
+    """The options of one broker.
 
     Attributes:
         ports: where its listeners are; free ones are chosen for those that are not named.

@@ -78,7 +78,7 @@ def up(folder: Path, ports: Ports, warn: Callable[[str], None]) -> tuple[Detache
     Raises:
         PackagesUnavailable: a server's files could not be fetched.
         PortTaken: another process listens on a port.
-        FolderTaken: the folder holds somebody else's files.
+        FolderTaken: the folder holds files of another program.
         ServerFailed: a server did not start, or only some of them still run. Nothing new is left running; logs stay.
     """
     with _alone(folder):
@@ -103,7 +103,7 @@ def down(folder: Path) -> tuple[Detached, ...]:
     """Return the servers that ran and are stopped now; their data is gone.
 
     Raises:
-        FolderTaken: the folder holds somebody else's files.
+        FolderTaken: the folder holds files of another program.
     """
     with _alone(folder):
         stopped = tuple(server for server in known(folder) if server.runs)

@@ -27,7 +27,7 @@ SECURE = (Listener.SSL, Listener.MTLS, Listener.SASL_SSL)
 
 @dataclass(frozen=True, slots=True)
 class Security:
-    """What a broker's secure listeners check.
+    """The checks of a broker's secure listeners.
 
     Attributes:
         key_store: the broker's certificate and private key, PEM.
@@ -68,7 +68,7 @@ def security_properties(security: Security) -> dict[str, str]:
         f"{sasl}.plain.sasl.jaas.config": f"{modules}.plain.PlainLoginModule required {accounts};",
         f"{bearer}.jaas.config": f"{modules}.oauthbearer.OAuthBearerLoginModule required;",
         f"{bearer}.server.callback.handler.class": f"{modules}.oauthbearer.OAuthBearerValidatorCallbackHandler",
-        # the default validator verifies no signature when the key set stands under the listener's prefix
+        # the default validator verifies no signature when the key set is under the listener's prefix
         "sasl.oauthbearer.jwt.validator.class": f"{modules}.oauthbearer.BrokerJwtValidator",
         "sasl.oauthbearer.jwks.endpoint.url": security.key_set,
         "sasl.oauthbearer.expected.issuer": security.issuer,

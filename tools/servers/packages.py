@@ -148,7 +148,7 @@ def verify(folder: Path, sums: str, listed_in: str) -> None:
     if wrong:
         raise ChecksumMismatch(
             f"{len(wrong)} of the downloaded files are not what locks/{listed_in} says: {', '.join(wrong[:5])}.",
-            "Download again; when the version was changed on purpose, write the list anew with "
+            "Download again; when the version was changed on purpose, write the list again with "
             "`python -m tools.servers lock`, and read the difference.",
             files=tuple(wrong),
         )
@@ -164,7 +164,7 @@ def listed(folder: Path) -> str:
 
 
 def write_sums(package: Package) -> None:
-    """Download the package and write its list anew; what it says is trusted from then on."""
+    """Download the package and write its list again, which is trusted from then on."""
     with tempfile.TemporaryDirectory(prefix=f"{package.name}-") as own:
         fetch(package, Path(own))
         package.sums.write_text(listed(Path(own)), encoding="ascii", newline="\n")

@@ -23,7 +23,7 @@ API = "/apis/ccompat/v7"
 
 @dataclass(frozen=True, slots=True)
 class RegistrySettings:
-    """What may differ from one registry to the next.
+    """The options of one registry.
 
     Attributes:
         port: where it listens; a free one is chosen if none is named.
@@ -39,7 +39,7 @@ class RegistrySettings:
 
 @dataclass(frozen=True, slots=True)
 class RegistrySecurity:
-    """What a registry checks that answers by HTTPS only, and nobody without an account.
+    """The checks of a registry that answers by HTTPS only, and only with an account.
 
     Attributes:
         trust_store: the authority that signed it, PEM.

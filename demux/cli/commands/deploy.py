@@ -9,25 +9,20 @@ import typer
 from demux.cli.options import (
     DISCOVERED,
     JSON,
-    ROOT,
-    SET,
-    SETTINGS,
     TAKE_OVER,
     WAIT,
     WHEEL,
     YES,
     command_group,
-    settings_of,
+    runs,
 )
 
 export = command_group("Write the plan in the form of another tool.")
 grants = command_group("Say who may read which game's table in Unity Catalog.")
 
 
+@runs("demux.cli.deploy.plan:plan")
 def plan(
-    settings_file: Path | None = SETTINGS,
-    root: str | None = ROOT,
-    changes: list[str] = SET,
     json: bool = JSON,
     everything: bool = typer.Option(False, "--all", help="Also list what stays as it is."),
     out: Path | None = typer.Option(None, "--out", help="Save the plan for `demux apply --plan FILE`.", metavar="FILE"),
@@ -40,15 +35,10 @@ def plan(
 
     Example: `demux plan --set games.limit=10`
     """
-    from demux.cli.deploy.plan import plan as work
-
-    work(settings_of(settings_file, root, changes), json, everything, out, discovered, wheel)
 
 
+@runs("demux.cli.deploy.apply:apply")
 def apply(
-    settings_file: Path | None = SETTINGS,
-    root: str | None = ROOT,
-    changes: list[str] = SET,
     saved: Path | None = typer.Option(
         None, "--plan", help="Apply this plan, unless the workspace changed since it was saved.", metavar="FILE"
     ),
@@ -69,15 +59,10 @@ def apply(
 
     Example: `demux apply --set databricks.name=prod --yes`
     """
-    from demux.cli.deploy.apply import apply as work
-
-    work(settings_of(settings_file, root, changes), saved, force, discovered, wheel, take_over, wait, yes)
 
 
+@runs("demux.cli.deploy.destroy:destroy")
 def destroy(
-    settings_file: Path | None = SETTINGS,
-    root: str | None = ROOT,
-    changes: list[str] = SET,
     tables: bool = typer.Option(
         False, "--tables", help="Also our tables below the root: silver, quarantine, bronze, control."
     ),
@@ -94,19 +79,14 @@ def destroy(
 
     Example: `demux destroy --tables --checkpoints`
     """
-    from demux.cli.deploy.destroy import destroy as work
-
-    work(settings_of(settings_file, root, changes), tables, checkpoints, take_over, wait, yes)
 
 
 @export.command("bundle")
+@runs("demux.cli.deploy.export:bundle")
 def bundle(
     out: Path = typer.Option(
         ..., "--out", help="The folder to write; is made where it is not there.", metavar="FOLDER"
     ),
-    settings_file: Path | None = SETTINGS,
-    root: str | None = ROOT,
-    changes: list[str] = SET,
     discovered: bool = DISCOVERED,
     wheel: str | None = WHEEL,
 ) -> None:
@@ -114,16 +94,11 @@ def bundle(
 
     Example: `demux export bundle --out bundle`
     """
-    from demux.cli.deploy.export import bundle as work
-
-    work(settings_of(settings_file, root, changes), out, discovered, wheel)
 
 
 @grants.command("plan")
+@runs("demux.cli.deploy.grants:plan")
 def plan_grants(
-    settings_file: Path | None = SETTINGS,
-    root: str | None = ROOT,
-    changes: list[str] = SET,
     json: bool = JSON,
     everything: bool = typer.Option(False, "--all", help="Also list what stays as it is."),
 ) -> None:
@@ -131,16 +106,11 @@ def plan_grants(
 
     Example: `demux grants plan --set 'grants.games={chess: [chess-team]}'`
     """
-    from demux.cli.deploy.grants import plan as work
-
-    work(settings_of(settings_file, root, changes), json, everything)
 
 
 @grants.command("apply")
+@runs("demux.cli.deploy.grants:apply")
 def apply_grants(
-    settings_file: Path | None = SETTINGS,
-    root: str | None = ROOT,
-    changes: list[str] = SET,
     json: bool = JSON,
     force: bool = typer.Option(False, "--force", help="Also if many tables lose their readers with their game."),
     yes: bool = YES,
@@ -151,6 +121,3 @@ def apply_grants(
 
     Example: `demux grants apply`
     """
-    from demux.cli.deploy.grants import apply as work
-
-    work(settings_of(settings_file, root, changes), json, force, yes)

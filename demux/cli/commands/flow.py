@@ -6,7 +6,7 @@ from pathlib import Path
 
 import typer
 
-from demux.cli.options import DECODER, GAMES, JSON, QUIET, ROOT, SET, SETTINGS, WAIT, ObjectStore, settings_of
+from demux.cli.options import DECODER, GAMES, JSON, QUIET, ROOT, SET, SETTINGS, WAIT, ObjectStore, runs
 
 EVERY = typer.Option(None, help="Repeat until Ctrl-C, one round every 30s, 5m or 1h.", metavar="TIME")
 
@@ -24,6 +24,7 @@ def init(
     work(file, force)
 
 
+@runs("demux.cli.run.produce:produce")
 def produce(
     events: int = typer.Option(20_000, help="New events."),
     games: int = typer.Option(20, help="Games with plain names."),
@@ -34,9 +35,6 @@ def produce(
     resend: int = typer.Option(0, help="First send this many of the newest messages again."),
     clean: bool = typer.Option(False, "--clean-up", help="Remove what the producer made, and only that."),
     quiet: bool = QUIET,
-    settings_file: Path | None = SETTINGS,
-    root: str | None = ROOT,
-    changes: list[str] = SET,
 ) -> None:
     """Send simulated events of many games, wrapped, to the source table or topic; register their schemas.
 
@@ -44,15 +42,10 @@ def produce(
 
     Example: `demux produce --events 100000 --games 50 --fault-rate 0.02`
     """
-    from demux.cli.run.produce import produce as work
-
-    work(settings_of(settings_file, root, changes), events, games, hostile, versions, fault_rate, seed, resend, clean)
 
 
+@runs("demux.cli.run.run:ingest")
 def ingest(
-    settings_file: Path | None = SETTINGS,
-    root: str | None = ROOT,
-    changes: list[str] = SET,
     quiet: bool = QUIET,
     wait: bool = WAIT,
     every: str | None = EVERY,
@@ -72,15 +65,10 @@ def ingest(
 
     Example: `demux ingest --set source.path=/data/wrappers`
     """
-    from demux.cli.run.run import ingest as work
-
-    work(settings_of(settings_file, root, changes), wait, every, deployment_record, accept_gaps)
 
 
+@runs("demux.cli.run.run:run")
 def run(
-    settings_file: Path | None = SETTINGS,
-    root: str | None = ROOT,
-    changes: list[str] = SET,
     decoder: str | None = DECODER,
     json: bool = JSON,
     quiet: bool = QUIET,
@@ -91,19 +79,14 @@ def run(
 
     Example: `demux run --every 30s`
     """
-    from demux.cli.run.run import run as work
-
-    work(settings_of(settings_file, root, changes, decoder), json, wait, every)
 
 
+@runs("demux.cli.run.run:deserialize")
 def deserialize(
     games: list[str] = GAMES,
     keys: list[str] = typer.Option(
         [], "--game-key", help="A game by its key, the name of its table. May be repeated.", metavar="KEY"
     ),
-    settings_file: Path | None = SETTINGS,
-    root: str | None = ROOT,
-    changes: list[str] = SET,
     decoder: str | None = DECODER,
     json: bool = JSON,
     quiet: bool = QUIET,
@@ -118,9 +101,6 @@ def deserialize(
 
     Example: `demux deserialize --game chess`
     """
-    from demux.cli.run.run import deserialize as work
-
-    work(settings_of(settings_file, root, changes, decoder), games, keys, json, wait, ignore_unknown)
 
 
 def demo(

@@ -7,9 +7,10 @@ from pathlib import Path
 import typer
 
 from demux.cli.completion import complete_games
-from demux.cli.options import BY_SPARK, GAMES, JSON, ROOT, SET, SETTINGS, settings_of
+from demux.cli.options import BY_SPARK, GAMES, JSON, runs
 
 
+@runs("demux.cli.inspect.status:status")
 def status(
     html: Path | None = typer.Option(None, "--html", help="Write a page for a browser instead."),
     json: bool = JSON,
@@ -18,9 +19,6 @@ def status(
     watch: float | None = typer.Option(
         None, "--watch", min=0.1, help="Read and print again every so many seconds, until Ctrl-C.", metavar="SECONDS"
     ),
-    settings_file: Path | None = SETTINGS,
-    root: str | None = ROOT,
-    changes: list[str] = SET,
 ) -> None:
     """Show what failed and what to do, which games wait and why, and where every record is, game by game.
 
@@ -28,11 +26,9 @@ def status(
 
     Example: `demux status --game chess --watch 5`
     """
-    from demux.cli.inspect.status import status as work
-
-    work(settings_of(settings_file, root, changes), html, json, games, everything, watch)
 
 
+@runs("demux.cli.inspect.serve:serve")
 def serve(
     port: int = typer.Option(8642, min=0, max=65535, help="Port; 0 takes any free one."),
     host: str = typer.Option("127.0.0.1", help="Address to listen at. Others than loopback let others look in."),
@@ -42,9 +38,6 @@ def serve(
     metrics_games: int = typer.Option(
         500, min=0, help="Games with series of their own in /metrics, those with most rows; the rest is summed."
     ),
-    settings_file: Path | None = SETTINGS,
-    root: str | None = ROOT,
-    changes: list[str] = SET,
 ) -> None:
     """Serve the status as a page that keeps itself up to date, with /metrics and /healthz; until Ctrl-C or SIGTERM.
 
@@ -52,19 +45,14 @@ def serve(
 
     Example: `demux serve --port 8642`
     """
-    from demux.cli.inspect.serve import serve as work
-
-    work(settings_of(settings_file, root, changes), port, host, allow_host, metrics_games)
 
 
+@runs("demux.cli.inspect.status:show")
 def show(
     game: str = typer.Argument(..., help="The exact game name.", autocompletion=complete_games),
     rows: int = typer.Option(10, min=1, max=1000, help="How many rows."),
     json: bool = JSON,
     by_spark: bool = BY_SPARK,
-    settings_file: Path | None = SETTINGS,
-    root: str | None = ROOT,
-    changes: list[str] = SET,
 ) -> None:
     """Show the newest rows of a game's silver table.
 
@@ -72,11 +60,9 @@ def show(
 
     Example: `demux show chess --rows 3`
     """
-    from demux.cli.inspect.status import show as work
-
-    work(settings_of(settings_file, root, changes), game, rows, json, by_spark)
 
 
+@runs("demux.cli.inspect.reconcile:reconcile")
 def reconcile(
     games: list[str] = GAMES,
     rounds: bool = typer.Option(False, "--rounds", help="An account of each round (batch of bronze) of each game."),
@@ -86,9 +72,6 @@ def reconcile(
         False, "--strict", help="Holes in Kafka's offsets count: for topics without transactions and compaction."
     ),
     by_spark: bool = BY_SPARK,
-    settings_file: Path | None = SETTINGS,
-    root: str | None = ROOT,
-    changes: list[str] = SET,
 ) -> None:
     """Prove that every record is in exactly one place, from the tables alone; exit code 6 if one is not.
 
@@ -99,6 +82,3 @@ def reconcile(
 
     Example: `demux reconcile --game chess --rounds`
     """
-    from demux.cli.inspect.reconcile import reconcile as work
-
-    work(settings_of(settings_file, root, changes), games, rounds, everything, json, strict, by_spark)

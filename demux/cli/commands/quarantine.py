@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from pathlib import Path
-
 import typer
 
 from demux.cli.options import (
@@ -11,13 +9,10 @@ from demux.cli.options import (
     GAME,
     JSON,
     QUIET,
-    ROOT,
-    SET,
-    SETTINGS,
     TAKE_TURNS,
     YES,
     command_group,
-    settings_of,
+    runs,
 )
 from demux.core.causes import OF_BRONZE, Cause, Stage
 
@@ -34,15 +29,13 @@ SINCE = typer.Option(
 
 
 @quarantine.command("list")
+@runs("demux.cli.repair.quarantine:list_groups")
 def list_groups(
     game: str | None = GAME,
     cause: list[Cause] = CAUSES,
     since: str | None = SINCE,
     limit: int = typer.Option(20, min=1, max=1000, help="How many groups, those with most rows first."),
     json: bool = JSON,
-    settings_file: Path | None = SETTINGS,
-    root: str | None = ROOT,
-    changes: list[str] = SET,
 ) -> None:
     """Show what is in quarantine, by cause, game and schema, and of each the newest record, decoded as far as it goes.
 
@@ -50,12 +43,10 @@ def list_groups(
 
     Example: `demux quarantine list --since 7d`
     """
-    from demux.cli.repair.quarantine import list_groups as work
-
-    work(settings_of(settings_file, root, changes), game, cause, since, limit, json)
 
 
 @quarantine.command("show")
+@runs("demux.cli.repair.quarantine:show")
 def show(
     record_id: str | None = typer.Argument(
         None, help="A record's position, as `list` has it. Default: the newest ones."
@@ -66,9 +57,6 @@ def show(
     limit: int = typer.Option(10, min=1, max=1000, help="How many records, the newest first."),
     fields: int = typer.Option(100, min=1, max=10_000, help="How many fields of each."),
     json: bool = JSON,
-    settings_file: Path | None = SETTINGS,
-    root: str | None = ROOT,
-    changes: list[str] = SET,
 ) -> None:
     """Show whole records: where each came from, why it is in quarantine, its bytes, decoded as far as possible.
 
@@ -76,20 +64,15 @@ def show(
 
     Example: `demux quarantine show events/0/17`
     """
-    from demux.cli.repair.quarantine import show as work
-
-    work(settings_of(settings_file, root, changes), record_id, game, cause, since, limit, fields, json)
 
 
 @quarantine.command("replay")
+@runs("demux.cli.repair.quarantine:replay")
 def replay(
     game: str | None = GAME,
     cause: list[Cause] = typer.Option(REPLAYABLE, help="Only records of this cause. May be repeated."),
     since: str | None = SINCE,
     quiet: bool = QUIET,
-    settings_file: Path | None = SETTINGS,
-    root: str | None = ROOT,
-    changes: list[str] = SET,
     wait: bool = TAKE_TURNS,
 ) -> None:
     """Decode quarantined payloads again, once: what decodes now moves to silver, the rest stays with today's cause.
@@ -99,12 +82,10 @@ def replay(
 
     Example: `demux quarantine replay --cause UNKNOWN_SCHEMA`
     """
-    from demux.cli.repair.quarantine import replay as work
-
-    work(settings_of(settings_file, root, changes), game, cause, since, wait)
 
 
 @quarantine.command("drop")
+@runs("demux.cli.repair.quarantine:drop")
 def drop(
     older_than: str = typer.Option(
         ...,
@@ -117,9 +98,6 @@ def drop(
     dry_run: bool = typer.Option(False, "--dry-run", help="Only say what would go; starts no Spark."),
     json: bool = JSON,
     by_spark: bool = BY_SPARK,
-    settings_file: Path | None = SETTINGS,
-    root: str | None = ROOT,
-    changes: list[str] = SET,
     wait: bool = TAKE_TURNS,
     yes: bool = YES,
 ) -> None:
@@ -131,6 +109,3 @@ def drop(
 
     Example: `demux quarantine drop --older-than 90d --cause MALFORMED_WRAPPER --dry-run`
     """
-    from demux.cli.repair.quarantine import drop as work
-
-    work(settings_of(settings_file, root, changes), older_than, game, cause, stage, dry_run, json, by_spark, wait, yes)

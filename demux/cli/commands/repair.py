@@ -2,16 +2,15 @@
 
 from __future__ import annotations
 
-from pathlib import Path
-
 import typer
 
 from demux.cli.completion import complete_games
-from demux.cli.options import BY_SPARK, GAMES, JSON, QUIET, ROOT, SET, SETTINGS, TAKE_TURNS, YES, settings_of
+from demux.cli.options import BY_SPARK, GAMES, JSON, QUIET, TAKE_TURNS, YES, runs
 
 _DAYS = "2026-01-31 (UTC), a time in it, or an age (7d)"
 
 
+@runs("demux.cli.repair.rebuild:rebuild")
 def rebuild(
     game: str | None = typer.Option(
         None, "--game", help="Make this game's silver table again from bronze.", autocompletion=complete_games
@@ -27,9 +26,6 @@ def rebuild(
         False, "--accept-loss", help="With --game: also where bronze lacks rows that its table has; they are lost."
     ),
     quiet: bool = QUIET,
-    settings_file: Path | None = SETTINGS,
-    root: str | None = ROOT,
-    changes: list[str] = SET,
     wait: bool = TAKE_TURNS,
 ) -> None:
     """Make a table again from where it came from: after a lost checkpoint, or to decode everything again.
@@ -38,11 +34,9 @@ def rebuild(
 
     Example: `demux rebuild --game chess`
     """
-    from demux.cli.repair.rebuild import rebuild as work
-
-    work(settings_of(settings_file, root, changes), game, bronze, accept_gaps, accept_return, accept_loss, wait)
 
 
+@runs("demux.cli.repair.backfill:backfill")
 def backfill(
     game: list[str] = typer.Option(
         [], "--game", "--games", help="Only this game (exact name). May be repeated.", autocompletion=complete_games
@@ -54,9 +48,6 @@ def backfill(
     dry_run_only: bool = typer.Option(False, "--dry-run", help="Only say how much there is to do."),
     json: bool = JSON,
     quiet: bool = QUIET,
-    settings_file: Path | None = SETTINGS,
-    root: str | None = ROOT,
-    changes: list[str] = SET,
     wait: bool = TAKE_TURNS,
 ) -> None:
     """Decode days again from bronze, as they are by the schemas and settings of now; readers see one change a step.
@@ -65,11 +56,9 @@ def backfill(
 
     Example: `demux backfill --games chess --from 2026-01-01 --to 2026-01-31`
     """
-    from demux.cli.repair.backfill import backfill as work
-
-    work(settings_of(settings_file, root, changes), game, since, until, rescued, status, dry_run_only, json, wait)
 
 
+@runs("demux.cli.repair.forget:forget")
 def forget(
     where: str = typer.Option(
         ..., "--where", help="Whom: a condition on columns of the games' tables, such as \"user_name = 'ann'\"."
@@ -84,9 +73,6 @@ def forget(
     ),
     force: bool = typer.Option(False, "--force", help="Also where all rows of a table are meant."),
     by_spark: bool = BY_SPARK,
-    settings_file: Path | None = SETTINGS,
-    root: str | None = ROOT,
-    changes: list[str] = SET,
     wait: bool = TAKE_TURNS,
     yes: bool = YES,
 ) -> None:
@@ -98,22 +84,9 @@ def forget(
 
     Example: `demux forget --where "player.name = 'ann' AND country = 'AT'" --dry-run`
     """
-    from demux.cli.repair.forget import forget as work
-
-    work(
-        settings_of(settings_file, root, changes),
-        where,
-        game,
-        dry_run,
-        json,
-        unreadable_too,
-        force,
-        by_spark,
-        wait,
-        yes,
-    )
 
 
+@runs("demux.cli.repair.maintain:maintain")
 def maintain(
     games: list[str] = typer.Option(
         [],
@@ -129,14 +102,8 @@ def maintain(
     by_spark: bool = BY_SPARK,
     force: bool = typer.Option(False, "--force", help="Also where files are kept for less than an hour."),
     wait: bool = TAKE_TURNS,
-    settings_file: Path | None = SETTINGS,
-    root: str | None = ROOT,
-    changes: list[str] = SET,
 ) -> None:
     """Join small files, remove old ones, retire old rows of bronze; streams may run meanwhile.
 
     Example: `demux maintain --dry-run`
     """
-    from demux.cli.repair.maintain import maintain as work
-
-    work(settings_of(settings_file, root, changes), games, vacuum, dry_run, json, by_spark, force, wait)

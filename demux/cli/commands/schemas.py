@@ -7,7 +7,7 @@ from pathlib import Path
 import typer
 
 from demux.cli.completion import complete_games, complete_schema_ids
-from demux.cli.options import BY_SPARK, JSON, REGISTRIES, REGISTRY, ROOT, SET, SETTINGS, command_group, settings_of
+from demux.cli.options import BY_SPARK, JSON, REGISTRIES, REGISTRY, command_group, runs
 
 schemas = command_group("Look at schemas, and at what a changed one would break.")
 
@@ -20,23 +20,19 @@ MEANT_BY = typer.Option(
 
 
 @schemas.command("list")
+@runs("demux.cli.inspect.schemas:list_all")
 def list_all(
     registry: str | None = REGISTRIES,
     json: bool = JSON,
-    settings_file: Path | None = SETTINGS,
-    root: str | None = ROOT,
-    changes: list[str] = SET,
 ) -> None:
     """List the schemas of all registries: id, subject, version, message, compatibility mode.
 
     Example: `demux schemas list`
     """
-    from demux.cli.inspect.schemas import list_all as work
-
-    work(settings_of(settings_file, root, changes), registry, json)
 
 
 @schemas.command("show")
+@runs("demux.cli.inspect.schemas:show")
 def show(
     schema_id: int = typer.Argument(
         ..., metavar="ID", min=1, help="The schema's id.", autocompletion=complete_schema_ids
@@ -45,20 +41,15 @@ def show(
     game: str | None = MEANT_BY,
     registry: str = REGISTRY,
     json: bool = JSON,
-    settings_file: Path | None = SETTINGS,
-    root: str | None = ROOT,
-    changes: list[str] = SET,
 ) -> None:
     """Show a schema's text and those that it imports from the registry, or the silver columns that it makes.
 
     Example: `demux schemas show 7 --columns`
     """
-    from demux.cli.inspect.schemas import show as work
-
-    work(settings_of(settings_file, root, changes), schema_id, columns, game, registry, json)
 
 
 @schemas.command("diff")
+@runs("demux.cli.inspect.schemas:diff")
 def diff(
     old_id: int = typer.Argument(
         ..., metavar="OLD_ID", min=1, help="The older schema's id.", autocompletion=complete_schema_ids
@@ -69,20 +60,15 @@ def diff(
     game: str | None = MEANT_BY,
     registry: str = REGISTRY,
     json: bool = JSON,
-    settings_file: Path | None = SETTINGS,
-    root: str | None = ROOT,
-    changes: list[str] = SET,
 ) -> None:
     """Show what differs between two schemas, on the wire and for a silver table that the older one has filled.
 
     Example: `demux schemas diff 7 9`
     """
-    from demux.cli.inspect.schemas import diff as work
-
-    work(settings_of(settings_file, root, changes), old_id, new_id, game, registry, json)
 
 
 @schemas.command("check")
+@runs("demux.cli.inspect.schemas:check_file")
 def check_file(
     file: Path = typer.Argument(..., metavar="FILE", help="The changed .proto file."),
     game: list[str] = typer.Option([], "--game", help="Only subjects NAME and NAME-value. May be repeated."),
@@ -94,9 +80,6 @@ def check_file(
     ),
     registry: str | None = REGISTRIES,
     json: bool = JSON,
-    settings_file: Path | None = SETTINGS,
-    root: str | None = ROOT,
-    changes: list[str] = SET,
 ) -> None:
     """Say which games a changed .proto file would break, and how; exit code 3 if it breaks any.
 
@@ -105,26 +88,18 @@ def check_file(
 
     Example: `demux schemas check games/chess.proto`
     """
-    from demux.cli.inspect.schemas import check_file as work
-
-    work(settings_of(settings_file, root, changes), file, game, subject, import_root, registry, json)
 
 
 @schemas.command("approve")
+@runs("demux.cli.inspect.schemas:approve")
 def approve(
     game: str = typer.Option(..., "--game", help="The game (exact name)."),
     schema: list[int] = typer.Option(
         [], "--schema", min=1, help="Only the schema of this id. May be repeated. Default: all that the game waits for."
     ),
     by_spark: bool = BY_SPARK,
-    settings_file: Path | None = SETTINGS,
-    root: str | None = ROOT,
-    changes: list[str] = SET,
 ) -> None:
     """Let changed schemas change a game's table that asks first (games.schema_changes: ask); rounds may run meanwhile.
 
     Example: `demux schemas approve --game chess`
     """
-    from demux.cli.inspect.schemas import approve as work
-
-    work(settings_of(settings_file, root, changes), game, schema, by_spark)

@@ -65,7 +65,7 @@ def apply(
 
 @dataclass(frozen=True, slots=True)
 class _Applied:
-    """What is applied.
+    """The parts of an apply.
 
     Attributes:
         known: names of games, for those that a task tells by their key.

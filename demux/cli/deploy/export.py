@@ -2,13 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
-from contextlib import contextmanager
+from collections.abc import Mapping
 from pathlib import Path
 
-from demux.cli.command import console
+from demux.cli.command import console, file_errors
 from demux.cli.deploy.workspace import connect, games_seen, print_step, read_deployment_lock, wheel_for
-from demux.core.errors import SettingsInvalid, StorageFailed
+from demux.core.errors import SettingsInvalid
 from demux.core.settings.settings import Settings
 from demux.core.text import printable
 from install_workflow.databricks.apply.deploy import FileCall, FileStep, deployment_of, preview_deployment, upload_wheel
@@ -30,14 +29,15 @@ def bundle(settings: Settings, out: Path, discovered: bool, wheel: str | None) -
         games_seen(read_deployment_lock(workspace, settings.databricks), settings, discovered),
     )
     files = bundle_files(outlook.jobs, settings, found.path)
-    with _bundle_errors(out):
+    problem = f"The bundle cannot be written below {out}", "Name a folder that can be written with --out."
+    with file_errors(*problem, out):
         stale = _stale(out, files)
         (out / "resources").mkdir(parents=True, exist_ok=True)
     upload_wheel(workspace, found, print_step)
     upload_files(workspace.connection, outlook.files, lambda path: print_step(FileStep(FileCall.UPLOAD, path)))
     for line in waiting_lines(outlook.games.waiting):
         console.print(line, soft_wrap=True)
-    with _bundle_errors(out):
+    with file_errors(*problem, out):
         _write(out, files, stale)
     console.print(f"Engine {settings.task_engine.value}.")
     console.print(f"wrote {', '.join(files)} below {printable(str(out))}", soft_wrap=True)
@@ -75,16 +75,3 @@ def _write(folder: Path, files: Mapping[str, str], stale: list[Path]) -> None:
     for file in stale:
         file.unlink()
         console.print(f"removed {printable(str(file))}", soft_wrap=True)
-
-
-@contextmanager
-def _bundle_errors(folder: Path) -> Iterator[None]:
-    """Run the block; an error of the file system becomes one of ours."""
-    try:
-        yield
-    except OSError as error:
-        raise StorageFailed(
-            f"The bundle cannot be written below {folder}: {error.strerror or error}.",
-            "Name a folder that can be written with --out.",
-            path=str(folder),
-        ) from error

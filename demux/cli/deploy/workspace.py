@@ -1,4 +1,4 @@
-"""What the commands about a deployment share: the wheel, the games, our turn, and plans as text."""
+"""Shared by the commands about a deployment: the wheel, the games, the deployment's lock, and plans as text."""
 
 from __future__ import annotations
 

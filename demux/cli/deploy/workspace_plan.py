@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from demux.cli.command import console
+from demux.cli.command import console, file_errors
 from demux.cli.deploy.grants import grants_left_out
 from demux.cli.deploy.workspace import (
     connect,
@@ -16,7 +16,6 @@ from demux.cli.deploy.workspace import (
     wheel_for,
 )
 from demux.cli.output.print_json import print_json
-from demux.core.errors import StorageFailed
 from demux.core.settings.settings import Settings
 from demux.core.text import printable
 from install_workflow.databricks.apply.deploy import deployment_of, preview_deployment
@@ -44,7 +43,8 @@ def plan_workspace(
         print_busy(turn)
     outlook = preview_deployment(workspace, settings, found, games_seen(turn, settings, discovered), turn.filled)
     if out is not None:
-        _save(out, to_text(outlook.plan, workspace.connection.host))
+        with file_errors(f"The plan cannot be saved to {out}", "Name a file that can be written with --out FILE.", out):
+            out.write_text(to_text(outlook.plan, workspace.connection.host), encoding="utf-8")
     granting = preview_beside_jobs(workspace.connection, settings, (task.game for task in outlook.games.tasks))
     if json:
         print_json(plan_content(outlook, found, granting.plan if granting else None))
@@ -56,14 +56,3 @@ def plan_workspace(
         console.print(sentence, soft_wrap=True)
     if out is not None:
         console.print(f"saved to {printable(str(out))}", soft_wrap=True)
-
-
-def _save(file: Path, text: str) -> None:
-    try:
-        file.write_text(text, encoding="utf-8")
-    except OSError as error:
-        raise StorageFailed(
-            f"The plan cannot be saved to {file}: {error.strerror or error}.",
-            "Name a file that can be written with --out FILE.",
-            path=str(file),
-        ) from error

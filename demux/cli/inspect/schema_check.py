@@ -22,11 +22,7 @@ from demux.core.schemas.subject_choice import named_message
 
 @dataclass(frozen=True, slots=True)
 class NamedRegistry:
-    """A registry of the settings.
-
-    Attributes:
-        messages: which message payloads of a subject hold, where the settings say so.
-    """
+    """A registry of the settings."""
 
     name: str
     opened: SchemaRegistry
@@ -62,7 +58,7 @@ class Candidate:
 
 @dataclass(frozen=True, slots=True)
 class SubjectCheck:
-    """What a file does to a subject.
+    """The effect of a file on a subject.
 
     Attributes:
         level: the compatibility mode that it holds the subject to; None where it knows none.

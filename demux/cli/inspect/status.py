@@ -22,10 +22,10 @@ from demux.cli.output.documents.looks import ShowJson
 from demux.cli.output.print_json import print_json
 from demux.cli.output.tables import counts_text, new_table, number_cell, text_cell
 from demux.core.causes import Stage
-from demux.core.errors import GameUnknown
 from demux.core.root.layout import layout_of, require_root
 from demux.core.settings.settings import Settings
 from demux.core.text import counted, duration_text, first_few, printable
+from demux.operations.quarantine.filter import require_game
 from demux.operations.status.json_view import status_content
 from demux.operations.status.model import LATE, WAITING, GameHealth, GameStatus, Status
 
@@ -93,12 +93,7 @@ def _only(status: Status, games: Sequence[str]) -> Status:
     if not games:
         return status
     for name in games:
-        if all(game.game != name for game in status.games):
-            raise GameUnknown(
-                f"There is no game {printable(name)!r} below the root.",
-                "See `demux status` for the games; names are exact, upper and lower case included.",
-                game=name,
-            )
+        require_game(name, (game.game for game in status.games))
     problems = tuple(
         replace(problem, games=tuple(name for name in problem.games if name in games))
         for problem in status.problems
@@ -158,11 +153,7 @@ _MOST_NAMES = 5
 
 
 def status_text(status: Status, most_games: int | None = None) -> RenderableType:
-    """Return the problems, and a line for each game.
-
-    Args:
-        most_games: games to show at most, the most urgent ones; None for all.
-    """
+    """Return the problems, and a line for each game."""
     games = sorted(status.games, key=lambda game: (_URGENCY[game.state], not game.quarantined, game.game))
     shown = games if most_games is None else games[:most_games]
     lines: list[RenderableType] = [*_problem_lines(status)]

@@ -85,7 +85,7 @@ class Backfilling:
 
     @property
     def backfill(self) -> Backfill:
-        """What there is to do, and what is done."""
+        """The days of the backfill, with their state."""
         return self._backfill
 
     def run(self) -> None:

@@ -1,4 +1,4 @@
-"""What a request to forget a person has found and removed, in words; pure. It never names the person."""
+"""The text of what `demux forget` found and removed; it never names the person. Pure."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What maintenance did, as a table, and what holds it back; pure. Every name from outside is made printable."""
+"""The result of maintenance as a table, and the games that hold it back; names are made printable. Pure."""
 
 from __future__ import annotations
 

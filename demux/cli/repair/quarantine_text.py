@@ -1,4 +1,4 @@
-"""What is in quarantine in words and as JSON; pure. What comes from outside is made printable, and cut short."""
+"""Rows of quarantine as text and as JSON; values from outside are made printable, and cut short. Pure."""
 
 from __future__ import annotations
 

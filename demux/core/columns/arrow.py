@@ -106,13 +106,7 @@ def days_of(times: AnyArray) -> AnyArray:
 
 
 def project(columns: list[pa.Array], writer: Struct, table: Struct, length: int) -> list[pa.Array]:
-    """Return one array for each column of the table, NULL where the writer has no such field.
-
-    Args:
-        columns: the writer's columns.
-        writer: their types and numbers.
-        table: the wished columns.
-    """
+    """Return one array for each column of the table, NULL where the writer has no such field."""
     index = {column.number: position for position, column in enumerate(writer)}
     projected = []
     for column in table:

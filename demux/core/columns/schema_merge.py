@@ -50,7 +50,7 @@ class Alignment:
 
     @property
     def changes(self) -> tuple[str, ...]:
-        """What the table gets, each as a part of a sentence."""
+        """The changes of the table, each as a part of a sentence."""
         types = dict(_paths(self.columns, ""))
         widened = (f"makes column {path} {sql_name(types[path])}" for path in self.widened)
         return (*widened, *(f"adds column {path} {sql_name(types[path])}" for path in self.added))
@@ -60,8 +60,6 @@ def align(table: Struct, writer: Struct, reserved: frozenset[str] = frozenset())
     """Return how the writer's columns fit into the table.
 
     Args:
-        table: the table's payload columns now.
-        writer: the columns of the writer's schema.
         reserved: lower-case names that an added top-level column must not take.
     """
     fitting = _Merge()

@@ -42,10 +42,9 @@ class RecordedGame:
 
 @dataclass(frozen=True, slots=True)
 class InstallerClaim:
-    """Who changes the deployment right now.
+    """The installer that changes the deployment right now.
 
     Attributes:
-        by: user and machine.
         process: what no other process has.
         at: when it began (UTC).
         until: when it ends by itself, unless it is renewed (UTC).
@@ -60,7 +59,7 @@ class InstallerClaim:
 
 @dataclass(frozen=True, slots=True)
 class DeploymentRecord:
-    """What a version of the record says.
+    """The content of a version of the record.
 
     Attributes:
         games: where each game runs, by key.

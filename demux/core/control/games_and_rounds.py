@@ -20,7 +20,7 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, slots=True)
 class Load:
-    """What a game costs in a round in which it has something to do.
+    """The cost of a game in a round in which it has new rows.
 
     Attributes:
         rows: rows of bronze that it reads.
@@ -105,7 +105,7 @@ class TaskRecord:
 
 @dataclass(frozen=True, slots=True)
 class RoundHistory:
-    """What earlier rounds left behind.
+    """The history of earlier rounds.
 
     Attributes:
         bronze_version: every game was looked at up to this version of bronze; -1 before the first round.
@@ -119,7 +119,7 @@ class RoundHistory:
 
     @property
     def loads(self) -> dict[str, Load]:
-        """What each game usually costs; games that decoded nothing yet have none."""
+        """The usual cost of each game; games that decoded nothing yet have none."""
         return {game: usual_load(rounds) for game, rounds in self.recent.items()}
 
     @property
@@ -225,11 +225,7 @@ def approvals_of(spark: SparkSession | None, layout: Layout) -> RecordTable:
 
 
 def approved(table: RecordTable, game: str, registry: str) -> frozenset[int]:
-    """Return the ids of the game's schemas of a registry that were approved.
-
-    Args:
-        table: `approvals_of` the root.
-    """
+    """Return the ids of the game's schemas of a registry that were approved."""
     rows = table.select("SELECT DISTINCT game_name, registry, schema_id FROM {records}")
     return frozenset(row["schema_id"] for row in rows if (row["game_name"], row["registry"]) == (game, registry))
 

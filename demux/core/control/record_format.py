@@ -23,9 +23,7 @@ class RecordFormat(Generic[R]):
     """How a record is written: as JSON, with the fields of its dataclass.
 
     Attributes:
-        deployment: whose record it is.
         shape: of the record; it says what is valid.
-        empty: what it says before the first version.
         about: what it is about, such as `the grants`.
         unusable: makes the error of a file that cannot be used, from its path and the reason.
     """

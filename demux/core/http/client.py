@@ -65,7 +65,6 @@ class HttpClient:
     """The server under one URL. Safe to share between threads; its connections end when it is not used any more.
 
     Args:
-        url: where it is, without secrets.
         authorize: returns the headers that say who we are; called for each request.
         secrets: texts that no failure may repeat.
     """

@@ -1,4 +1,4 @@
-"""What an answer over HTTP means that is no success, and what a failed request means. Pure."""
+"""The meaning of an HTTP answer that is no success, and of a failed request. Pure."""
 
 from __future__ import annotations
 
@@ -52,7 +52,6 @@ class HttpRejected(Exception):
     Attributes:
         status: the HTTP status, 300 or more.
         code: the server's own code, such as 40403 or `INVALID_STATE`; None where it has none.
-        message: its reason, one line.
         is_foreign: whether the body is something other than a JSON object: something in between may have sent it.
     """
 
@@ -80,11 +79,7 @@ class CertificateRefused(Exception):
 def refusal(
     status: int, phrase: str, content: bytes, headers: Mapping[str, str] | None = None
 ) -> HttpUnusable | HttpRejected:
-    """Return what an answer that is no success means, whatever its body is.
-
-    Args:
-        status: the HTTP status, 300 or more.
-    """
+    """Return what an answer that is no success means, whatever its body is."""
     body = _object(content)
     code = body.get("error_code")
     meant = _STATUS_OF_CODE.get(code, status) if isinstance(code, str) else status

@@ -59,7 +59,7 @@ class KafkaTopic:
 
 
 class _Heard:
-    """Hears what clients are told, and knows no client.
+    """Collects the errors that clients report, without a reference to a client.
 
     A client that was part of a cycle would end when Python next looks for cycles: in any thread, in the middle of
     anything, and its threads wait for that one.

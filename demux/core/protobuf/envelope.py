@@ -5,13 +5,12 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import dataclass
 from difflib import get_close_matches
-from functools import lru_cache
 from pathlib import Path
 
 from google.protobuf.descriptor import Descriptor, FieldDescriptor
 from google.protobuf.descriptor_pb2 import FieldDescriptorProto, FileDescriptorSet
 
-from demux.core.columns.types import Struct
+from demux.core.columns.types import ColumnType, Primitive, Struct
 from demux.core.errors import SchemaInvalid, SettingsInvalid
 from demux.core.protobuf.decode.reference_parser import enum_text
 from demux.core.protobuf.schema.column_mapping import (
@@ -22,6 +21,7 @@ from demux.core.protobuf.schema.column_mapping import (
     NullableScalar,
     Scalar,
     Value,
+    column_type,
     columns_of,
     shape_of,
 )
@@ -38,20 +38,7 @@ _PLACES = (
 )
 _OWN_PATH = "demux/wrapper.proto"
 _MAX_NAMED = 10
-_INTEGERS = frozenset(
-    {
-        FieldDescriptor.TYPE_INT32,
-        FieldDescriptor.TYPE_SINT32,
-        FieldDescriptor.TYPE_SFIXED32,
-        FieldDescriptor.TYPE_UINT32,
-        FieldDescriptor.TYPE_FIXED32,
-        FieldDescriptor.TYPE_INT64,
-        FieldDescriptor.TYPE_SINT64,
-        FieldDescriptor.TYPE_SFIXED64,
-        FieldDescriptor.TYPE_UINT64,
-        FieldDescriptor.TYPE_FIXED64,
-    }
-)
+_INTEGERS = frozenset({Primitive.INT, Primitive.BIGINT, Primitive.DECIMAL_20_0})
 
 # a column's position at each level, from the envelope's own columns down
 ColumnPath = tuple[int, ...]
@@ -81,12 +68,6 @@ class Envelope:
 
 class _EnvelopeMistake(Exception):
     """A mistake in a setting, without its name and a full stop."""
-
-
-@lru_cache(maxsize=1)
-def default_wrapper() -> CompiledSchema:
-    """Return the descriptor set and message name of `proto/demux/wrapper.proto`."""
-    return compile_schema(RegisteredSchema(1, "demux.wrapper", 1, _own_text(), _OWN_PATH))
 
 
 def envelope_of(settings: WrapperSettings) -> Envelope:
@@ -218,23 +199,20 @@ def _type_name(field: FieldDescriptor) -> str:
 
 
 def _is_game(value: Value) -> bool:
-    return isinstance(value, Enumeration) or _is_integer(value) or _scalar_type(value) == FieldDescriptor.TYPE_STRING
+    return isinstance(value, Enumeration) or _is_integer(value) or _scalar_column(value) is Primitive.STRING
 
 
 def _is_integer(value: Value) -> bool:
-    return _scalar_type(value) in _INTEGERS
+    return _scalar_column(value) in _INTEGERS
 
 
 def _is_bytes(value: Value) -> bool:
-    return _scalar_type(value) == FieldDescriptor.TYPE_BYTES
+    return _scalar_column(value) is Primitive.BINARY
 
 
-def _scalar_type(value: Value) -> int | None:
-    match value:
-        case Scalar(proto_type) | NullableScalar(Scalar(proto_type)):
-            return proto_type
-        case _:
-            return None
+def _scalar_column(value: Value) -> ColumnType | None:
+    """Return the column of a scalar; None for any other value, a text of JSON among them."""
+    return column_type(value) if isinstance(value, Scalar | NullableScalar) else None
 
 
 def _no_game(value: Value) -> str:

@@ -26,7 +26,6 @@ class _ReadManifest:
     """The manifest as it was read.
 
     Attributes:
-        tag: of the file's version; None where there is none.
         at: when it was read, on the clock that only grows.
     """
 
@@ -41,7 +40,6 @@ class FolderRegistry:
 
     Args:
         folder: a path or URI: where `registry.yml` and the `.proto` files are.
-        made_by: the mark on what is registered through this object.
     """
 
     def __init__(self, folder: str | Path, made_by: str | None = None, storage: Storage | None = None) -> None:

@@ -58,9 +58,6 @@ class Manifest:
 def read_manifest(text: str | None, name: str) -> Manifest:
     """Parse the manifest; no text at all is a registry without schemas.
 
-    Args:
-        text: the whole file, or None when there is none yet.
-
     Raises:
         SchemaInvalid: it is not YAML, or has mistakes; the sentence lists all of them by line.
     """

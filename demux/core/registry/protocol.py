@@ -27,7 +27,6 @@ class NewSchema:
     """A schema to register.
 
     Attributes:
-        path: its own import path.
         references: every file it needs, those of its imports included; `google/protobuf/*` may be left out.
         message: the full name of the message that payloads hold; None = the first message of the file.
     """
@@ -67,9 +66,7 @@ class RegisteredSchema:
 
     Attributes:
         schema_id: unique in the registry, at least 1, never given to another text.
-        version: unique in the subject, at least 1, growing.
         text: the `.proto` text, or its serialized form where that was registered (`serialized_schema`).
-        path: its own import path.
         references: every file it needs, those of its imports included, in order of path.
         message: the full name of the message that payloads hold; None = the first message of the file.
         others: the other versions of subjects that have the same id; only of a schema that was asked for by id.

@@ -63,7 +63,6 @@ def open_registry(
 
     Args:
         name: `default`, or a key of `registries`.
-        made_by: the mark on what is registered through it.
 
     Raises:
         SettingsInvalid: there is no such registry, or its certificate files cannot be used.

@@ -58,12 +58,7 @@ class GameRegistry:
 
 @dataclass(slots=True)
 class _KnownSchemas:
-    """The schemas that were looked up so far.
-
-    Attributes:
-        schemas: by the registry's name and the id.
-        ids: by the registry's name and the GUID.
-    """
+    """The schemas that were looked up so far."""
 
     schemas: dict[tuple[str, int], SharedSchema] = field(default_factory=dict)
     ids: dict[tuple[str, str], int] = field(default_factory=dict)
@@ -96,7 +91,6 @@ class _LookupState:
     """The known schemas, and why others are unknown: refused, or not answered.
 
     Attributes:
-        refused: what the registry answered about refs that have no usable schema.
         unanswered: why there was no answer about a ref.
         unavailable: why the registry did not answer at all; what was not asked for then is unanswered too.
     """

@@ -37,11 +37,10 @@ _SCHEMA = pa.schema(arrow_fields(JUDGED))
 
 
 class MatchVerdict(Enum):
-    """What is known of a record.
+    """The result of a predicate on a record.
 
     Attributes:
         MEANT: the predicate is true of it.
-        OTHER: it is not, whatever could not be read.
         UNREADABLE: what could be read decides nothing.
         SUSPECT: the same, and its bytes have one of the texts that are sought.
     """

@@ -52,7 +52,7 @@ class SearchResult:
 
 @dataclass(frozen=True, slots=True)
 class RemovedRows:
-    """What was removed of a game, in rows, by a request; `game` as in `SearchResult`."""
+    """The rows of a game that a request removed, by table; `game` as in `SearchResult`."""
 
     request: str
     game: str | None

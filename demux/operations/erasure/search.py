@@ -62,7 +62,6 @@ class SearchScope:
     """The scope of a search.
 
     Attributes:
-        spark: the session, for tables that only Spark reads; None where there is none.
         unreadable_too: whether rows that cannot be read go where their bytes have a text that is sought.
     """
 

@@ -41,7 +41,6 @@ def maintain_files(
 
     Args:
         target: size in bytes up to which files are joined.
-        between: called between two commits.
 
     Raises:
         NotImplementedError: the table is one for Spark.

@@ -1,4 +1,4 @@
-"""What maintenance did, or would do. Pure."""
+"""The results of maintenance, done or planned. Pure."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from demux.core.errors import DemuxError
 
 
 class TableKind(Enum):
-    """What a table is for."""
+    """The role of a table."""
 
     BRONZE = "bronze"
     SILVER = "silver"
@@ -28,12 +28,7 @@ class Vacuum(Enum):
 
 @dataclass(frozen=True, slots=True)
 class Table:
-    """A table to be maintained.
-
-    Attributes:
-        name: its path below the root.
-        order: columns by which its rows are brought together.
-    """
+    """A table to be maintained."""
 
     kind: TableKind
     path: str
@@ -43,7 +38,7 @@ class Table:
 
 @dataclass(frozen=True, slots=True)
 class TableMaintenance:
-    """What was done to a table.
+    """The result of maintenance of a table.
 
     Attributes:
         removed: files that no table needed any more; None where they are not counted.
@@ -77,7 +72,7 @@ class HeldBack:
 
 @dataclass(frozen=True, slots=True)
 class MaintenanceSums:
-    """What was done to the tables of a kind; `removed` and `removed_bytes` are None where they are not counted."""
+    """The sums over the tables of a kind; `removed` and `removed_bytes` are None where they are not counted."""
 
     kind: TableKind
     tables: int

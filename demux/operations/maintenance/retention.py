@@ -88,7 +88,6 @@ def begin(
 
     Args:
         state: nothing may be on its way out.
-        rows: of `retirable`.
     """
     assert state.retiring is None, "what was begun is finished first"
     state = replace(state, retiring=request)
@@ -110,9 +109,6 @@ def finish(
 
     A second call, also after a crash in between, takes what is left. Once it is through, say in the state that nothing
     is on its way.
-
-    Args:
-        between: lets others have the root for a moment.
     """
     if (
         state.retiring is None

@@ -36,7 +36,7 @@ from demux.operations.reconcile.offsets import OffsetsReader
 
 @dataclass(frozen=True, slots=True)
 class MaintenanceRequest:
-    """What one run of maintenance does."""
+    """The options of one run of maintenance."""
 
     settings: MaintainSettings
     vacuum: Vacuum
@@ -54,8 +54,6 @@ class TableMaintainer:
     Attributes:
         spark: the session; None: only to look, at tables that are read without it.
         give_way: called between two steps: others may have the root then.
-        stop: once set, no other table begins.
-        held_back: games for which old files of bronze stay; filled as it goes along.
     """
 
     spark: SparkSession | None

@@ -31,12 +31,7 @@ def upkeep_session(spark: SparkSession, target: int) -> SparkSession:
 def maintain_by_spark(
     spark: SparkSession, storage: Storage, table: Table, seen: SparkTableState | None, *, dry_run: bool
 ) -> tuple[TableMaintenance, SparkTableState, LastSort | None]:
-    """Compact and sort the table, and return what was done; an unchanged table is left alone.
-
-    Args:
-        spark: an `upkeep_session`.
-        seen: as it was the last time.
-    """
+    """Compact and sort the table, and return what was done; an unchanged table is left alone."""
     now_ms = int(time.time() * 1000)
     version = newest_version(storage, table.path)
     opened = DeltaTable.forPath(spark, table.path)
@@ -66,8 +61,6 @@ def vacuum(
     Nothing is done where that was done after the last change had become old enough.
 
     Args:
-        spark: an `upkeep_session`.
-        seen: as `maintain_by_spark` left it.
         keep: how long a file stays that was removed from the table; counted in whole hours.
     """
     now_ms, keep_ms = int(time.time() * 1000), keep // timedelta(milliseconds=1)

@@ -29,7 +29,7 @@ class SparkTableState:
 
 @dataclass(frozen=True, slots=True)
 class MaintenanceState:
-    """What is known of maintenance.
+    """The state of maintenance between two runs.
 
     Attributes:
         since: when it ended last, or when it was first requested (UTC); None before that.
@@ -96,11 +96,7 @@ def count_from(layout: Layout, now: datetime) -> datetime | None:
 
 
 def next_due(since: datetime | None, every: timedelta | None) -> datetime | None:
-    """Return when maintenance is due next; None for never, or before the first round that counts.
-
-    Args:
-        since: when it ended last, or when it was first checked.
-    """
+    """Return when maintenance is due next; None for never, or before the first round that counts."""
     return None if since is None or every is None else since + every
 
 

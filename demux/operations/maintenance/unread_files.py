@@ -72,7 +72,6 @@ def unread_in(
     Args:
         commits: bronze's commits with their files' texts, in order, from the least offset on.
         offsets: by key, the commit before which a game has read everything.
-        games: exact names of the games that bronze has now.
         begins: the first commit that the log has.
     """
     found: dict[str, _UnreadGame] = {}

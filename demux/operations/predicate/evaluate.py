@@ -67,7 +67,7 @@ class RowValues:
 
 @dataclass(frozen=True, slots=True)
 class Outcomes:
-    """What a predicate may be of each row: one of the three where all values that matter are known; without NULLs."""
+    """The possible values of a predicate by row: exactly one where all values that matter are known; without NULLs."""
 
     true: pa.BooleanArray
     false: pa.BooleanArray
@@ -78,9 +78,6 @@ def evaluate(predicate: Predicate, rows: int, values: Callable[[Path], RowValues
     """Return all that the predicate may be of each row.
 
     Unknown values are taken for independent of each other, so there may be outcomes that no row has.
-
-    Args:
-        predicate: fitted to columns.
     """
     match predicate:
         case Constant(value):

@@ -25,8 +25,6 @@ class QuarantineFilter:
 
     Attributes:
         game: the exact name. Only rows of stage silver have a game: a name that was refused is none.
-        since: quarantined then or later (UTC).
-        before: quarantined before then (UTC).
     """
 
     game: str | None = None

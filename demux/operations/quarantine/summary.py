@@ -36,12 +36,11 @@ class RowLocation:
 
 @dataclass(frozen=True, slots=True)
 class GroupKey:
-    """What the rows of a group have in common.
+    """The values that the rows of a group share.
 
     Attributes:
         game: the exact name; None at stage bronze, where a name that was refused is no game.
         schema_id: the id that they name; None for none, and where a GUID decides.
-        guid: the GUID that they name; None for none.
         others: whether they name several schemas, which were too many to be kept apart.
     """
 

@@ -1,4 +1,4 @@
-"""What balances and what does not: how often each record is in which table, and what that means. Pure.
+"""The arithmetic of the ledger: how often each record is in which table, and what that means. Pure.
 
 Counting is the engine's (`duckdb_engine.py`): it gives tallies, one for all records that are in the same tables. What
 they mean is decided here.
@@ -102,7 +102,6 @@ class SourceLocations:
     """How often one record of the source is in which table.
 
     Attributes:
-        quarantine: in quarantine at stage bronze.
         before: in the source, before bronze's offset; 0 where the source cannot say.
         now: in the source, at the end of the reading.
         is_unique: whether the source never gives a record twice; a table may hold one as often as it likes.
@@ -158,7 +157,7 @@ class SourceLocations:
 
 @dataclass(frozen=True, slots=True)
 class Tally:
-    """How many records stand in the same places.
+    """How many records are in the same places.
 
     Attributes:
         game: the exact name; None where no game is known, as with records that never became a bronze row.
@@ -289,7 +288,6 @@ class Ledger:
         intake: of the source; None where it was not looked at.
         accounts: one for each game, or for each round of each game; in this order.
         differences: what does not balance, by kind and game.
-        notes: what could not be proved, in sentences.
     """
 
     intake: SourceAccount | None

@@ -70,9 +70,6 @@ def read(
 ) -> ConsistentSnapshot:
     """Return the versions to count; opens each table's log, takes no lock.
 
-    Args:
-        games: the exact names; None: all games.
-
     Raises:
         TableUnsuited: only Spark can read one of the tables, and there is no session.
     """

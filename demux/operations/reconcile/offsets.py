@@ -60,12 +60,7 @@ def unchanged_offsets(before: Mapping[str, GameOffset], after: Mapping[str, Game
 
 @dataclass(frozen=True, slots=True)
 class SeenOffsets:
-    """The offsets of a partition that are in bronze or quarantine.
-
-    Attributes:
-        offsets: how many different ones.
-        inner: the first ranges in between that are not there.
-    """
+    """The offsets of a partition that are in bronze or quarantine."""
 
     first: int
     last: int

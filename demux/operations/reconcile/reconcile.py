@@ -68,9 +68,6 @@ def reconcile(
 
     A difference counts that two readings find, or one, where nothing was written since.
 
-    Args:
-        games: the exact names; None: all games, and the source.
-
     Raises:
         GameUnknown: no table has a record of one of the games.
         TableUnsuited: only Spark can read one of the tables, and there is no session.
@@ -170,7 +167,7 @@ _ENDS = pa.schema([("log", pa.string()), ("partition", pa.int32()), ("ended", pa
 
 @dataclass(frozen=True, slots=True)
 class SourceSide:
-    """What balances between the source and bronze, and what does not; as in `balance.Ledger`."""
+    """The ledger between the source and bronze; fields as in `balance.Ledger`."""
 
     intake: SourceAccount | None
     differences: tuple[LedgerDifference, ...] = ()

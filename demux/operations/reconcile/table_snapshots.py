@@ -51,7 +51,6 @@ class Snapshot:
     """Some columns of a table at a version.
 
     Attributes:
-        version: the version; -1 where there is no table.
         columns: which columns; those that the table has not are NULL.
         rows: its rows; None where Spark must read them.
     """

@@ -1,4 +1,4 @@
-"""What the tables and their logs say, before anything is concluded from it. Pure."""
+"""The facts that are read from the tables and their logs, without conclusions. Pure."""
 
 from __future__ import annotations
 
@@ -20,11 +20,7 @@ class BronzeFile:
 
 @dataclass(frozen=True, slots=True)
 class TableFacts:
-    """What a table's log says of it.
-
-    Attributes:
-        rows: how many they have; None where the log does not say.
-    """
+    """The size of a table, by its log."""
 
     files: int
     bytes: int
@@ -45,16 +41,12 @@ class Facts:
     """All that is read of a root.
 
     Attributes:
-        games: every known game by name.
         records: how tasks ended, in order of time; the newest ones where there are very many.
         bronze: by game, the files that came, in order of time; None where bronze could not be read.
         silver: by game, its table; without those that are not there or cannot be read.
-        unreadable: games whose table is there and cannot be read.
-        quarantine: rows quarantined; None where that could not be read.
         dropped: rows dropped from there, by game; None where that could not be read.
         retired: rows that were in bronze and taken out of it, by game; None where that could not be read.
         uses: the versions of subjects that have an id, by registry and schema id.
-        notes: what could not be read, a sentence each.
     """
 
     games: Mapping[str, KnownGame] = field(default_factory=dict)

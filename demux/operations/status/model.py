@@ -37,7 +37,7 @@ class Failure:
 
 @dataclass(frozen=True, slots=True)
 class GameRound:
-    """What a game did in a round: rows of bronze that it read, and seconds of work."""
+    """A game's part in a round: rows of bronze that it read, and seconds of work."""
 
     round: int
     rows: int
@@ -49,24 +49,17 @@ class GameStatus:
     """One game.
 
     Attributes:
-        key: the name of its table.
-        state: the most urgent of what holds.
         reason: why it waits to be admitted; None when it does not.
         cluster: where it runs; None while it waits to be admitted.
         bronze: rows in bronze; None where bronze cannot be read.
-        quarantined: rows of it that did not decode, by cause.
         lag_rows: rows in bronze that are neither in its table nor in quarantine; None where that is not known.
         waiting_since: when the oldest of them came to bronze, about; None when none waits or it is not known.
         rate: rows decoded a second, over the last 15 minutes.
         last_success: when a task of it ended well last, in what is on record (UTC).
         failure: how its last task failed; None when that ended well.
-        last_failure: how a task failed last, whatever came after.
         versions: the schema versions that its rows had, in what is on record.
-        table: its silver table; None while there is none, or it cannot be read.
-        seconds: how long its last task worked.
         share: of the seconds of all tasks on record, its own, 0 to 1; None without any.
         recent: what it did in its last rounds, the newest last.
-        dropped: rows of it that were dropped from quarantine.
         retired: rows of it that were in bronze and taken out of it, being old.
         freshness: of its rows that were committed in the last hour.
         fresh_within_s: the longest time that its p95 should be; None for no limit.
@@ -118,9 +111,6 @@ class RoundStatus:
 
     Attributes:
         at: when it ended (UTC).
-        games: how many had something to do.
-        failed: how many of them failed.
-        rows: of bronze that were read.
         seconds: of work, the sum of its tasks'.
         lag_rows: rows that waited in bronze when it ended, about; None where that is not known.
         rate: rows a second, from the end of the round before; None for the first one on record.
@@ -168,10 +158,8 @@ class Status:
         at: when it was read (UTC).
         games: by name.
         rounds: the last ones, the newest last.
-        clusters: by name.
         problems: what failed, who waits, who is late; in this order, those of most games first.
         no_bronze: records that never became a bronze row, by cause.
-        notes: what could not be read, a sentence each.
         tasks: how many tasks are on record.
     """
 

@@ -27,7 +27,6 @@ class SilverSample:
     """The newest rows of a table, by the time of decoding and the offset.
 
     Attributes:
-        columns: names, in order.
         rows: by column, the newest first.
         count: of all rows of the table.
     """
@@ -71,7 +70,6 @@ def _since(files: pa.Table, most: int) -> pa.Scalar | None:
 
     Args:
         files: as `get_add_actions(flatten=True)` gives them.
-        most: how many rows are asked for.
     """
     bounds = [_FIRST, _LAST, _ROWS]
     if not set(bounds) <= set(files.column_names) or any(files.column(name).null_count for name in bounds):

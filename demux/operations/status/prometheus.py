@@ -13,7 +13,7 @@ from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime
 
-from demux.core.control.freshness import QUANTILES, Freshness, merge
+from demux.core.control.freshness import QUANTILES, merge
 from demux.operations.status.model import GameHealth, GameStatus, Status
 
 KIND = "text/plain; version=0.0.4; charset=utf-8"
@@ -25,7 +25,7 @@ Sample = tuple[Labels, float]
 
 @dataclass(frozen=True, slots=True)
 class ServerCounts:
-    """What the server did since it started."""
+    """The server's counts since its start."""
 
     reads: int = 0
     failed_reads: int = 0
@@ -33,52 +33,31 @@ class ServerCounts:
 
 
 def metrics(status: Status, counts: ServerCounts, most_games: int = MOST_GAMES) -> str:
-    """Return all metrics.
-
-    Args:
-        most_games: how many games have series of their own.
-    """
+    """Return all metrics; `most_games` games have series of their own."""
     return "".join(
         [*_of_root(status, counts), *_of_games(_groups(status.games, most_games), status.at), *_of_clusters(status)]
     )
 
 
 def _of_root(status: Status, counts: ServerCounts) -> Iterator[str]:
-    yield _family("demux_status_reads_total", "counter", "Times that the tables were read.", [((), counts.reads)])
+    yield _family("demux_status_reads_total", "Times that the tables were read.", [((), counts.reads)], "counter")
     yield _family(
-        "demux_status_read_failures_total", "counter", "Times that reading failed.", [((), counts.failed_reads)]
+        "demux_status_read_failures_total", "Times that reading failed.", [((), counts.failed_reads)], "counter"
     )
-    yield _family("demux_status_read_duration_seconds", "gauge", "How long reading took last.", [((), counts.read_s)])
-    yield _family(
-        "demux_status_timestamp_seconds", "gauge", "When the tables were read.", [((), status.at.timestamp())]
-    )
-    yield _family(
-        "demux_games",
-        "gauge",
-        "Games by state.",
-        [((("state", state.value),), games) for state, games in status.states.items()],
-    )
-    yield _family(
-        "demux_unreadable_tables",
-        "gauge",
-        "Notes on tables that cannot be read without Spark, whose metrics are missing.",
-        [((), len(status.notes))],
-    )
+    yield _family("demux_status_read_duration_seconds", "How long reading took last.", [((), counts.read_s)])
+    yield _family("demux_status_timestamp_seconds", "When the tables were read.", [((), status.at.timestamp())])
+    states = [((("state", state.value),), games) for state, games in status.states.items()]
+    yield _family("demux_games", "Games by state.", states)
+    unreadable = "Notes on tables that cannot be read without Spark, whose metrics are missing."
+    yield _family("demux_unreadable_tables", unreadable, [((), len(status.notes))])
     if status.rounds:
         last = status.rounds[-1]
-        yield _family(
-            "demux_last_round_timestamp_seconds", "gauge", "When a round ended last.", [((), last.at.timestamp())]
-        )
-        yield _family(
-            "demux_last_round_work_seconds", "gauge", "Work of the tasks of the last round.", [((), last.seconds)]
-        )
-        yield _family("demux_last_round_rows", "gauge", "Rows of bronze that it read.", [((), last.rows)])
-    yield _family("demux_quarantined_rows", "gauge", "Rows in quarantine by stage and cause.", _quarantined(status))
-
-
-def _quarantined(status: Status) -> list[Sample]:
-    found = ((stage.value, cause, rows) for (stage, cause), rows in status.quarantined.items())
-    return [((("stage", stage), ("cause", cause)), rows) for stage, cause, rows in sorted(found)]
+        yield _family("demux_last_round_timestamp_seconds", "When a round ended last.", [((), last.at.timestamp())])
+        yield _family("demux_last_round_work_seconds", "Work of the tasks of the last round.", [((), last.seconds)])
+        yield _family("demux_last_round_rows", "Rows of bronze that it read.", [((), last.rows)])
+    quarantined = sorted((stage.value, cause, rows) for (stage, cause), rows in status.quarantined.items())
+    by_cause = [((("stage", stage), ("cause", cause)), rows) for stage, cause, rows in quarantined]
+    yield _family("demux_quarantined_rows", "Rows in quarantine by stage and cause.", by_cause)
 
 
 @dataclass(frozen=True, slots=True)
@@ -87,19 +66,6 @@ class _SeriesGroup:
 
     labels: Labels
     games: Sequence[GameStatus]
-
-    def summed(self, value: Callable[[GameStatus], float | None]) -> float | None:
-        known = [one for one in map(value, self.games) if one is not None]
-        return sum(known) if known else None
-
-    def greatest(self, value: Callable[[GameStatus], float | None]) -> float | None:
-        return max((one for one in map(value, self.games) if one is not None), default=None)
-
-    def earliest(self, value: Callable[[GameStatus], float | None]) -> float | None:
-        return min((one for one in map(value, self.games) if one is not None), default=None)
-
-    def freshness(self) -> Freshness:
-        return merge(game.freshness for game in self.games)
 
 
 def _groups(games: Sequence[GameStatus], most: int) -> list[_SeriesGroup]:
@@ -110,95 +76,88 @@ def _groups(games: Sequence[GameStatus], most: int) -> list[_SeriesGroup]:
     return [*own, _SeriesGroup((("game", "other"), ("table", "")), others)] if others else own
 
 
-def _of_games(groups: Iterable[_SeriesGroup], now: datetime) -> Iterator[str]:
-    groups = list(groups)
+@dataclass(frozen=True, slots=True)
+class _GameMetric:
+    """A metric of games: `value` is None where unknown, `together` makes one value of those of several games."""
 
-    def family(name: str, text: str, value: Callable[[_SeriesGroup], float | None]) -> str:
-        found = ((group.labels, value(group)) for group in groups)
-        return _family(name, "gauge", text, [(labels, one) for labels, one in found if one is not None])
+    name: str
+    text: str
+    value: Callable[[GameStatus, datetime], float | None]
+    together: Callable[[Iterable[float]], float] = sum
 
-    yield family("demux_game_bronze_rows", "Rows in bronze.", lambda group: group.summed(lambda game: game.bronze))
-    yield family(
-        "demux_game_silver_rows",
-        "Rows in the game's table.",
-        lambda group: group.summed(lambda game: game.table.rows if game.table else 0),
-    )
-    yield family(
+    def samples(self, groups: Iterable[_SeriesGroup], now: datetime) -> Iterator[Sample]:
+        for group in groups:
+            known = [value for game in group.games if (value := self.value(game, now)) is not None]
+            if known:
+                yield group.labels, self.together(known)
+
+
+_ROWS = (
+    _GameMetric("demux_game_bronze_rows", "Rows in bronze.", lambda game, _: game.bronze),
+    _GameMetric(
+        "demux_game_silver_rows", "Rows in the game's table.", lambda game, _: game.table.rows if game.table else 0
+    ),
+    _GameMetric(
         "demux_game_quarantined_rows",
         "Rows of the game that did not decode.",
-        lambda group: group.summed(lambda game: sum(game.quarantined.values())),
-    )
-    yield family(
-        "demux_game_lag_rows",
-        "Rows in bronze that are not decoded yet.",
-        lambda group: group.summed(lambda game: game.lag_rows),
-    )
-    yield family(
-        "demux_game_lag_seconds",
-        "How long the oldest of them has waited.",
-        lambda group: group.greatest(lambda game: game.lag_s(now)),
-    )
-    yield _family(
-        "demux_game_freshness_seconds",
-        "gauge",
-        "How long rows of the last hour took from the timestamp of their record to the game's table.",
-        [
-            ((*group.labels, ("quantile", f"{quantile}")), age)
-            for group, fresh in [(group, group.freshness()) for group in groups]
-            for quantile in QUANTILES
-            if (age := fresh.quantile_s(quantile)) is not None
-        ],
-    )
-    yield family(
+        lambda game, _: sum(game.quarantined.values()),
+    ),
+    _GameMetric("demux_game_lag_rows", "Rows in bronze that are not decoded yet.", lambda game, _: game.lag_rows),
+    _GameMetric(
+        "demux_game_lag_seconds", "How long the oldest of them has waited.", lambda game, now: game.lag_s(now), max
+    ),
+)
+_TASKS = (
+    _GameMetric(
         "demux_game_late",
         "1 where the game misses games.fresh_within; of several games, how many.",
-        lambda group: group.summed(lambda game: None if game.fresh_within_s is None else game.is_late(now)),
-    )
-    yield family(
+        lambda game, now: None if game.fresh_within_s is None else game.is_late(now),
+    ),
+    _GameMetric(
         "demux_game_failed",
         "1 where the game's last task failed; of several games, how many.",
-        lambda group: group.summed(lambda game: game.state is GameHealth.FAILED),
-    )
-    yield family(
+        lambda game, _: game.state is GameHealth.FAILED,
+    ),
+    _GameMetric(
         "demux_game_last_success_timestamp_seconds",
         "When a task of the game ended well last.",
-        lambda group: group.earliest(lambda game: game.last_success.timestamp() if game.last_success else None),
-    )
-    yield family(
-        "demux_game_last_task_seconds",
-        "How long the game's last task worked.",
-        lambda group: group.summed(lambda game: game.seconds),
-    )
-    yield family(
-        "demux_game_table_bytes",
-        "Size of the game's table.",
-        lambda group: group.summed(lambda game: game.table.bytes if game.table else 0),
-    )
-    yield family(
-        "demux_game_table_files",
-        "Files of the game's table.",
-        lambda group: group.summed(lambda game: game.table.files if game.table else 0),
-    )
+        lambda game, _: game.last_success.timestamp() if game.last_success else None,
+        min,
+    ),
+    _GameMetric("demux_game_last_task_seconds", "How long the game's last task worked.", lambda game, _: game.seconds),
+    _GameMetric(
+        "demux_game_table_bytes", "Size of the game's table.", lambda game, _: game.table.bytes if game.table else 0
+    ),
+    _GameMetric(
+        "demux_game_table_files", "Files of the game's table.", lambda game, _: game.table.files if game.table else 0
+    ),
+)
+
+
+def _of_games(groups: Sequence[_SeriesGroup], now: datetime) -> Iterator[str]:
+    yield from (_family(one.name, one.text, [*one.samples(groups, now)]) for one in _ROWS)
+    text = "How long rows of the last hour took from the timestamp of their record to the game's table."
+    yield _family("demux_game_freshness_seconds", text, [*_freshness(groups)])
+    yield from (_family(one.name, one.text, [*one.samples(groups, now)]) for one in _TASKS)
+
+
+def _freshness(groups: Iterable[_SeriesGroup]) -> Iterator[Sample]:
+    for group in groups:
+        merged = merge(game.freshness for game in group.games)
+        for quantile in QUANTILES:
+            if (age := merged.quantile_s(quantile)) is not None:
+                yield (*group.labels, ("quantile", f"{quantile}")), age
 
 
 def _of_clusters(status: Status) -> Iterator[str]:
     named = [((("cluster", one.name),), one) for one in status.clusters]
-    yield _family("demux_cluster_games", "gauge", "Games of the cluster.", [(label, one.games) for label, one in named])
-    yield _family(
-        "demux_cluster_lag_rows",
-        "gauge",
-        "Rows of the cluster's games that wait.",
-        [(label, one.lag_rows) for label, one in named],
-    )
-    yield _family(
-        "demux_cluster_last_tasks_seconds",
-        "gauge",
-        "Work of the last tasks of the cluster's games.",
-        [(label, one.seconds) for label, one in named],
-    )
+    lag, work = "Rows of the cluster's games that wait.", "Work of the last tasks of the cluster's games."
+    yield _family("demux_cluster_games", "Games of the cluster.", [(label, one.games) for label, one in named])
+    yield _family("demux_cluster_lag_rows", lag, [(label, one.lag_rows) for label, one in named])
+    yield _family("demux_cluster_last_tasks_seconds", work, [(label, one.seconds) for label, one in named])
 
 
-def _family(name: str, kind: str, text: str, samples: Sequence[Sample]) -> str:
+def _family(name: str, text: str, samples: Sequence[Sample], kind: str = "gauge") -> str:
     lines = [f"# HELP {name} {text}", f"# TYPE {name} {kind}"]
     lines += [f"{name}{_labels(dict(labels))} {_number(value)}" for labels, value in samples]
     return "\n".join(lines) + "\n"

@@ -35,7 +35,7 @@ _HEADERS = {
 
 @dataclass(frozen=True, slots=True)
 class ResponseBody:
-    """What is sent, and packed for those who take it; `packed` is None where that is not worth it."""
+    """A body, also compressed for clients that accept that; `packed` is None for a short one."""
 
     kind: str
     plain: bytes
@@ -122,8 +122,6 @@ def is_ours(host_header: str | None, bound_to: str, names: Collection[str] = ())
     On loopback only loopback's names do: a page elsewhere could point its own name here, and read what we answer.
 
     Args:
-        host_header: as the request has it.
-        bound_to: the address that the server listens at.
         names: other names that it has, such as that of a proxy before it.
     """
     if bound_to not in LOOPBACK:

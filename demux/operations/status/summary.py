@@ -1,4 +1,4 @@
-"""What the facts of a root mean: a `Status`. Pure."""
+"""Makes the `Status` of a root from its facts. Pure."""
 
 from __future__ import annotations
 
@@ -47,9 +47,7 @@ def status_of(
     """Return what the facts say.
 
     Args:
-        now: the time (UTC).
         reasons: why a game is not admitted, by name.
-        schemas_of: where a game's schemas are.
         fresh_within_s: a game's limit of freshness, in seconds.
     """
     history = _RecordHistory.of(facts.records)
@@ -217,10 +215,6 @@ def waiting_since(came: Sequence[BronzeFile], done: int) -> datetime | None:
     """Return when the first row came that is not among the first `done` ones; None when all are.
 
     Rows are read in the order in which they came, about: what a replay adds counts as read in that order too.
-
-    Args:
-        came: rows in order of time.
-        done: how many of them are read.
     """
     counts = list(accumulate(one.rows for one in came))
     at = bisect_right(counts, done)

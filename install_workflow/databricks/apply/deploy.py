@@ -134,7 +134,6 @@ def install(
         plan: made from a state that was read after `turn` was begun.
         turn: ours, begun.
         known: names of games, for those that a task tells by their key.
-        files: the settings files that are not there yet.
 
     Raises:
         DemuxError: as the calls of `Workspace`, and as `DeploymentLock.run`; what was done stays.
@@ -197,7 +196,6 @@ def remove_all(
     Again, it removes what was left.
 
     Args:
-        removal: what goes, read after `turn` was begun.
         turn: ours, begun.
         first: what comes before all that, once the deployment is claimed.
 

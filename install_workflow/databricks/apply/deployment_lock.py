@@ -27,7 +27,7 @@ _PROCESS = re.compile(r"[0-9A-Za-z-]{1,100}")
 
 
 class InstallerPresence(Protocol):
-    """What is known of other installers without a call to the workspace."""
+    """Knowledge of other installers that needs no call to the workspace."""
 
     def hold(self, process: str) -> None:
         """Show from now on that this process, ours, is at work; a second call changes nothing."""
@@ -89,7 +89,7 @@ RENEW = timedelta(minutes=3)
 
 
 class OnClaim(Enum):
-    """What a command does where another one has claimed the deployment."""
+    """The behaviour of a command where another one has claimed the deployment."""
 
     REFUSE = "refuse"
     TAKE_OVER = "take over"
@@ -152,7 +152,7 @@ class DeploymentLock:
 
     @property
     def filled(self) -> Filled:
-        """What the server added to each job, as the record has it."""
+        """The fields that the server added to each job, by the record."""
         return self._kept.record.filled
 
     @property

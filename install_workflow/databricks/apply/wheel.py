@@ -171,11 +171,7 @@ def missing(connection: WorkspaceConnection, files: Iterable[SettingsFile]) -> t
 
 
 def upload_files(connection: WorkspaceConnection, files: Iterable[SettingsFile], tell: Callable[[str], None]) -> None:
-    """Upload the files that are missing; again, it changes nothing.
-
-    Args:
-        tell: called after each path.
-    """
+    """Upload the files that are missing; again, it changes nothing."""
     for file in files:
         if upload(connection, file.path, file.content):
             tell(file.path)
@@ -185,9 +181,6 @@ def needed(
     connection: WorkspaceConnection, jobs: Iterable[Mapping[str, Any]], files: Iterable[SettingsFile]
 ) -> tuple[SettingsFile, ...]:
     """Return the missing files that a saved plan's jobs read; changes nothing.
-
-    Args:
-        files: those that the settings make now.
 
     Raises:
         PlanRefused: the settings made another file when the plan was saved, and that one is not there.

@@ -31,7 +31,7 @@ _PROD_ROOT = "/Workspace/Users/${workspace.current_user.userName}/.bundle/${bund
 
 
 class _BundleVariable(NamedTuple):
-    """What a target may set: the expression before its value in a job, and the values of the two targets."""
+    """A variable of the bundle: the expression before its value in a job, and the values of the two targets."""
 
     name: str
     description: str

@@ -48,7 +48,7 @@ _OTHERS = {
 
 
 class JobAction(Enum):
-    """What a change does to a job."""
+    """The action of a change on a job."""
 
     CREATE = "create"
     UPDATE = "update"
@@ -68,10 +68,9 @@ class JobCall(Enum):
 
 @dataclass(frozen=True, slots=True)
 class JobChange:
-    """What happens to one job, and why.
+    """The action on one job, and the reason.
 
     Attributes:
-        job_id: its id; None when it is created.
         calls: what applying it takes, in order.
         details: what differs, tasks first.
         job: as it should be; None when it goes.
@@ -95,7 +94,6 @@ class WorkspacePlan:
         changes: in the order in which they are applied: who is called comes before who calls, who goes comes last.
         foreign: jobs that look like ours and are not, by id.
         state_id: 16 hex digits that depend on the compared state of the workspace alone.
-        deployed_games: how many games run now.
         removed_games: how many of them would run no more.
     """
 
@@ -127,7 +125,7 @@ class WorkspacePlan:
 
     @property
     def compute(self) -> str | None:
-        """What the tasks run on once the plan is applied, as `databricks.compute` has it; None without such tasks."""
+        """The compute of the tasks once the plan is applied, as in `databricks.compute`; None without such tasks."""
         found = compute_in(change.job.settings for change in self.changes if change.job is not None)
         return None if found is None else found.value
 

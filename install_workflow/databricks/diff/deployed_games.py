@@ -122,11 +122,7 @@ Filled = Mapping[int, JobJson]
 
 @dataclass(frozen=True, slots=True)
 class PlacementOutcome:
-    """What the record says of the jobs after an apply.
-
-    Attributes:
-        filled: what the server added to each job, as far as that is known.
-    """
+    """The content of the record after an apply."""
 
     places: Places = ()
     filled: Filled = field(default_factory=dict)

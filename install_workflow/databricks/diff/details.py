@@ -1,4 +1,4 @@
-"""What differs between a job as it should be and as it is: by task, cluster, field, parameter and game. Pure."""
+"""The differences between the desired and the deployed job: by task, cluster, field, parameter and game. Pure."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ _PARAMETERS = "python_wheel_task.parameters"
 
 
 class DifferenceKind(Enum):
-    """What kind of difference it is."""
+    """The kind of a difference."""
 
     ADDED = "added"
     REMOVED = "removed"
@@ -78,8 +78,6 @@ def settings_details(
     Args:
         before: the settings as they are, from `comparable`.
         after: the settings as they should be, from `comparable`.
-        were: where each game runs now, in any job of the deployment.
-        will_be: where each game should run.
     """
     yield from task_details(part, before, after, were, will_be)
     clusters = before.get("job_clusters", {}), after.get("job_clusters", {})

@@ -1,4 +1,4 @@
-"""What of a deployed job is the server's, the policy's, or was set by hand. Pure.
+"""Tells fields of a deployed job that the server or a policy filled in from those that were set by hand. Pure.
 
 A field that our settings leave open is compared with what the server had made of it after our own last write, where
 that is on record; where it is not, the table in `fields.py` decides.
@@ -36,8 +36,6 @@ def sides(deployed: Object, desired: Object, filled: Object | None = None) -> Se
     """Return both sides of a job.
 
     Args:
-        deployed: from `comparable`.
-        desired: from `comparable`.
         filled: from `filled_in`, after our last write; None where that is not known.
     """
     found = _DriftComparison()

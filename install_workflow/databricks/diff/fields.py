@@ -16,7 +16,7 @@ from install_workflow.databricks.jobs.job import JobJson
 
 
 class FieldOrigin(Enum):
-    """Who gives a field its value where our settings leave it open.
+    """The origin of a field's value where our settings leave it open.
 
     Attributes:
         OURS: no one else: we send it where the settings say so, and else it must be empty.

@@ -33,9 +33,6 @@ def as_text(plan: WorkspacePlan, with_kept: bool = False) -> str:
     """Return a line for each job that changes, one below for each difference, the foreign jobs, and a summary.
 
     What differs in the same way in several tasks of a job, such as the wheel, has one line.
-
-    Args:
-        with_kept: also list the jobs that stay as they are.
     """
     lines = []
     for change in plan.changes:
@@ -51,11 +48,7 @@ def as_text(plan: WorkspacePlan, with_kept: bool = False) -> str:
 
 
 def with_names(plan: WorkspacePlan, names: Mapping[str, str]) -> WorkspacePlan:
-    """Return the plan with the names of games in its details where a task has their keys; to be shown, not applied.
-
-    Args:
-        names: of games, by key.
-    """
+    """Return the plan with the names of games in its details where a task has their keys; to be shown, not applied."""
     changes = (replace(each, details=tuple(_named(detail, names) for detail in each.details)) for each in plan.changes)
     return replace(plan, changes=tuple(changes))
 

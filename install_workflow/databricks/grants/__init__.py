@@ -1,1 +1,1 @@
-"""Who may read which game's table: wanted, present, applied."""
+"""Grants on the games' tables: desired, present, applied."""

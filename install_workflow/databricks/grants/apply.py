@@ -143,13 +143,7 @@ Tell = Callable[[str, Sequence[GrantChange]], None]
 
 @dataclass(frozen=True, slots=True)
 class GrantsPreview:
-    """A plan, and what it was made from.
-
-    Attributes:
-        kept: our record.
-        files: where it is.
-        catalog: where the grants are.
-    """
+    """A plan, and what it was made from."""
 
     plan: GrantsPlan
     kept: FileVersion[GrantsRecord]
@@ -177,8 +171,6 @@ def preview_grants(
     workspace.
 
     Args:
-        connection: the workspace.
-        settings: all settings.
         games: the games that there will be; None for those of `games.allow` and of the jobs.
         known: names of games, for those that a task has by their key.
 
@@ -240,7 +232,6 @@ def apply(
     again, the end is the same.
 
     Args:
-        outlook: just made.
         tell: called after each call, with the securable and what was done.
         before: called before each call; what it raises ends all.
 

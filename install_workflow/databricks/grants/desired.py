@@ -20,13 +20,7 @@ _EMAIL = re.compile(r"[^@\s]+@[^@\s]+\.[^@\s]+")
 
 @dataclass(frozen=True, slots=True)
 class TableLocation:
-    """Where the games' tables are; the full names as Unity Catalog has them, in lower case.
-
-    Attributes:
-        deployment: whose tables.
-        catalog: the catalog.
-        schema: catalog.schema.
-    """
+    """Where the games' tables are; the full names as Unity Catalog has them, in lower case."""
 
     deployment: str
     catalog: str
@@ -35,10 +29,9 @@ class TableLocation:
 
 @dataclass(frozen=True, slots=True)
 class Readers:
-    """Who should read the table of one game.
+    """The principals that should read the table of one game.
 
     Attributes:
-        table: the table's full name.
         principals: sorted, each once; () = none.
     """
 
@@ -97,9 +90,6 @@ def readers_of(
     """Return every game with who should read its table, by game.
 
     Args:
-        place: where the tables are.
-        games: the games.
-        grants: who may read which game.
         now: to whom we granted each table. Without a game's name a pattern cannot say whether they should keep it: they
             do.
     """

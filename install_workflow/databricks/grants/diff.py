@@ -31,13 +31,7 @@ _READING = frozenset({"SELECT", "ALL_PRIVILEGES", "MANAGE"})
 
 @dataclass(frozen=True, slots=True, order=True)
 class Grant:
-    """One privilege of one principal, given directly; in order, a catalog comes before what is in it.
-
-    Attributes:
-        on: full name of the catalog, schema or table.
-        principal: who has it.
-        privilege: such as `SELECT`.
-    """
+    """One privilege of one principal, given directly; in order, a catalog comes before what is in it."""
 
     on: str
     principal: str
@@ -61,7 +55,7 @@ _Grants = Annotated[frozenset[Grant], AfterValidator(_require_ours), PlainSerial
 
 @dataclass(frozen=True, slots=True)
 class GrantsRecord:
-    """What we granted.
+    """The record of our grants.
 
     Attributes:
         granted: what an apply has done.
@@ -73,7 +67,7 @@ class GrantsRecord:
 
 
 class GrantAction(Enum):
-    """What a change does; only the first two change the catalog."""
+    """The action of a change; only the first two change the catalog."""
 
     GRANT = "grant"
     REVOKE = "revoke"
@@ -84,7 +78,7 @@ class GrantAction(Enum):
 
 @dataclass(frozen=True, slots=True)
 class GrantChange:
-    """What happens to one grant of ours, and why."""
+    """The action on one grant of ours, and the reason."""
 
     action: GrantAction
     grant: Grant
@@ -93,11 +87,9 @@ class GrantChange:
 
 @dataclass(frozen=True, slots=True)
 class ForeignGrants:
-    """What others granted to a principal, and what is left alone.
+    """Grants of others to a principal; they are left alone.
 
     Attributes:
-        on: full name of the catalog, schema or table.
-        principal: who has it.
         privileges: sorted.
         reads: what this alone lets them read, once they can enter; "" = nothing.
         wanted: whether the settings ask for one of these as well.
@@ -117,7 +109,6 @@ class GrantsPlan:
     Attributes:
         changes: one for each grant that is wanted and not another's, or recorded; by grant.
         foreign: grants of others on what was looked at; by name and principal.
-        waiting: games whose readers get nothing yet.
         recorded_tables: how many tables there are on which we granted something.
         retired_tables: how many of them no game has any more.
     """
@@ -141,7 +132,7 @@ class GrantsPlan:
 
     @property
     def calls(self) -> dict[str, list[GrantChange]]:
-        """What changes in the catalog, by securable: one call each, in the order in which they are made."""
+        """The changes in the catalog, by securable: one call each, in the order in which they are made."""
         result: dict[str, list[GrantChange]] = defaultdict(list)
         for change in self.changes:
             if change.action in (GrantAction.GRANT, GrantAction.REVOKE):
@@ -151,11 +142,7 @@ class GrantsPlan:
 
 @dataclass(frozen=True, slots=True)
 class GrantOutcome:
-    """What came of a plan.
-
-    Attributes:
-        done: the grants that were made or taken away.
-    """
+    """The result of applying a plan."""
 
     done: frozenset[Grant] = frozenset()
     failed: tuple[DemuxError, ...] = ()
@@ -192,7 +179,6 @@ def taken_back(held: Held, record: GrantsRecord) -> GrantsPlan:
 
     Args:
         held: what is granted now on all that `recorded_on` names.
-        record: what we granted.
     """
     present = frozenset(grant for grants in held.values() for grant in grants or ())
     changes = tuple(
@@ -214,11 +200,7 @@ def compare(
     """Return the plan that takes the grants of ours to what the settings want; those of others stay.
 
     Args:
-        place: where the tables are.
-        readers: every game, and who should read its table.
         held: what is granted now on all that `to_read` names.
-        record: what we granted before.
-        waiting: games that wait already.
     """
     present = frozenset(grant for grants in held.values() for grant in grants or ())
     wanted = _wanted(place, [each for each in readers if held.get(each.table) is not None])
@@ -248,7 +230,6 @@ def record_after(plan: GrantsPlan, done: Collection[Grant]) -> GrantsRecord:
 
     Args:
         plan: all of it was tried.
-        done: the grants that were made or taken away.
     """
     stays = {GrantAction.KEEP: True, GrantAction.CONFIRM: True, GrantAction.FORGET: False}
     return GrantsRecord(

@@ -25,7 +25,6 @@ def as_text(plan: GrantsPlan, everything: bool = False) -> str:
     """Return a line for each change, each grant of others that allows reading, and each waiting game; a summary.
 
     Args:
-        plan: the plan.
         everything: also list what stays as it is, and grants of others that only allow use.
     """
     lines = [

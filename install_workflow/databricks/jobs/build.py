@@ -48,9 +48,6 @@ def make_jobs(tasks: Iterable[Task], settings: Settings, wheel: str) -> tuple[Jo
     for another: it is one more job, which runs the first one. Maintenance is a job of its own, with a cluster and a
     schedule of its own (`maintain.every`).
 
-    Args:
-        wheel: the path of the wheel in the workspace or in a volume.
-
     Raises:
         SettingsInvalid: no name, a path that no cluster reaches, or a value that the workspace would replace.
         PlanRefused: a cluster has more tasks than the platform allows, or a name that it does not.

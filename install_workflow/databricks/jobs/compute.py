@@ -1,4 +1,4 @@
-"""What the jobs run on: clusters, one for bronze and those of the plan, or serverless environments. Pure."""
+"""The compute of the jobs: clusters, one for bronze and those of the plan, or serverless environments. Pure."""
 
 from __future__ import annotations
 
@@ -166,11 +166,7 @@ def place_json(databricks: DatabricksSettings, cluster: str, wheel: str, more: S
 def compute_json(
     databricks: DatabricksSettings, clusters: Iterable[str], tasks: Iterable[Mapping[str, Any]], wheel: str, kafka: str
 ) -> dict[str, Any]:
-    """Return the fields of a job that describe what its tasks run on.
-
-    Args:
-        kafka: the requirement that brings a client of Kafka.
-    """
+    """Return the fields of a job that describe what its tasks run on."""
     if databricks.compute_kind is not Compute.SERVERLESS:
         return {"job_clusters": job_clusters(clusters, databricks)}
     serverless, needed = databricks.serverless, {DEFAULT: [wheel], KAFKA: [wheel, kafka]}

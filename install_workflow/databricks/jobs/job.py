@@ -23,7 +23,7 @@ ROOT_TAG = "protobuf_demux_root"
 
 
 def root_tag(root: str) -> str:
-    """Return 12 hex digits that stand for a root: a tag has no room for a path."""
+    """Return 12 hex digits that identify a root: a tag has no room for a path."""
     return hashlib.sha256(root.rstrip("/").encode()).hexdigest()[:12]
 
 
@@ -33,7 +33,7 @@ Principal = tuple[PrincipalKind, str]
 
 @dataclass(frozen=True, slots=True)
 class Permission:
-    """What one principal may do with a job.
+    """The permission of one principal on a job.
 
     Attributes:
         kind: what the principal is; the value is the field of the Permissions API.
@@ -46,7 +46,7 @@ class Permission:
 
     @property
     def sort_key(self) -> tuple[str, str, str]:
-        """What permissions are sorted by."""
+        """The sort key of permissions."""
         return self.kind.value, self.principal, self.level.value
 
 

@@ -30,7 +30,7 @@ _OWNER = "IS_OWNER"
 
 @dataclass(frozen=True, slots=True)
 class DeploymentJobs:
-    """What the workspace has of a deployment.
+    """The jobs of a deployment in the workspace.
 
     Attributes:
         jobs: the jobs with its tag, by id.

@@ -1,4 +1,4 @@
-"""What the parameters of a task cannot hold: settings go into a file beside the wheel, games into more tasks. Pure.
+"""The limit of a task's parameters: longer settings go into a file beside the wheel, games into more tasks. Pure.
 
 The API's reference allows 10,000 bytes as JSON, and for parameters of Python no character beyond ASCII.
 """

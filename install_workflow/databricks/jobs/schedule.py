@@ -1,4 +1,4 @@
-"""What starts a job, and what is watched of its runs, as the Jobs API has it. Pure."""
+"""Triggers, notifications and health rules of a job, as the Jobs API has them. Pure."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from demux.core.settings.databricks.schedule import HealthSettings, ScheduleKind
 
 
 class RunEvent(Enum):
-    """What a notification of a run is about; the values are fields of the Jobs API."""
+    """An event of a run that is notified; the values are fields of the Jobs API."""
 
     START = "on_start"
     SUCCESS = "on_success"

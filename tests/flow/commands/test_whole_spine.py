@@ -14,8 +14,9 @@ from pyspark.sql import SparkSession
 
 from demux.core.causes import Cause, Stage
 from demux.core.names import names_of
-from demux.core.protobuf.envelope import default_wrapper
+from demux.core.protobuf.envelope import envelope_of
 from demux.core.settings.settings import Engine
+from demux.core.settings.source import WrapperSettings
 from demux.core.tables import SILVER_ORIGIN
 from demux.pipeline.round import Round
 from producer.faults import Fault
@@ -191,5 +192,5 @@ def wrapper() -> type[Message]:
 
     from demux.core.protobuf.schema.descriptor_pool import message_class, pool_of
 
-    compiled = default_wrapper()
+    compiled = envelope_of(WrapperSettings())
     return message_class(pool_of(FileDescriptorSet.FromString(compiled.descriptor_set)), compiled.message)

@@ -13,8 +13,9 @@ from google.protobuf.descriptor_pb2 import FileDescriptorSet
 from google.protobuf.message import Message
 
 from demux.core.causes import Stage
-from demux.core.protobuf.envelope import default_wrapper
+from demux.core.protobuf.envelope import envelope_of
 from demux.core.protobuf.schema.descriptor_pool import message_class, pool_of
+from demux.core.settings.source import WrapperSettings
 from demux.core.tables import SILVER_RESERVED
 from producer.run import ProduceReport
 from tests.support.flow.root import Root, Rows, by_id, rows
@@ -83,7 +84,7 @@ def _check_counts(tables: Tables, reports: Sequence[ProduceReport]) -> None:
 
 def _check_bytes(tables: Tables) -> None:
     """Bronze has the wrapper's fields, quarantine the bytes of what it holds."""
-    compiled = default_wrapper()
+    compiled = envelope_of(WrapperSettings())
     wrapper = message_class(pool_of(FileDescriptorSet.FromString(compiled.descriptor_set)), compiled.message)
     for record_id, row in tables.bronze.items():
         sent = tables.source[record_id]

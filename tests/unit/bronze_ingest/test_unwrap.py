@@ -14,13 +14,14 @@ from bronze_ingest.unwrap import Unwrapped, WrapperFormat, unwrap, wrapper_forma
 from demux.core.causes import Cause
 from demux.core.columns.arrow import arrow_type
 from demux.core.names import MAX_NAME_BYTES, invalid_reason
-from demux.core.protobuf.envelope import default_wrapper
+from demux.core.protobuf.envelope import envelope_of
 from demux.core.protobuf.schema.descriptor_pool import message_class, pool_of
 from demux.core.settings.games import GamesSettings
 from demux.core.settings.settings import Settings
+from demux.core.settings.source import WrapperSettings
 from demux.core.tables import SOURCE_OPTIONAL
 
-COMPILED = default_wrapper()
+COMPILED = envelope_of(WrapperSettings())
 FORMAT = wrapper_format(Settings())
 HEADERS = next(arrow_type(column.type) for column in SOURCE_OPTIONAL if column.name == "headers")
 WRAPPER = message_class(pool_of(FileDescriptorSet.FromString(COMPILED.descriptor_set)), COMPILED.message)

@@ -23,7 +23,7 @@ _HOP_BY_HOP = frozenset({"connection", "transfer-encoding", "keep-alive", "conte
 
 
 class Fault(Enum):
-    """What happens to a request.
+    """The treatment of a request.
 
     Attributes:
         SLOW_DOWN: it is refused with 503.

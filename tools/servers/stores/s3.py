@@ -28,7 +28,7 @@ SECRET_KEY = "demux-on-loopback"
 
 @dataclass(frozen=True, slots=True)
 class ObjectStoreSettings:
-    """What may differ from one server to the next.
+    """The options of one server.
 
     Attributes:
         port: where it listens; None: a free one.

@@ -57,7 +57,7 @@ def _serve(upstream: str, pipe: Connection) -> None:
 
 
 class _Delays:
-    """What all connections have in common."""
+    """The state that all connections share."""
 
     def __init__(self, upstream: str) -> None:
         place = urlsplit(upstream)

@@ -27,7 +27,7 @@ class Mechanism(Enum):
 
 @dataclass(frozen=True, slots=True)
 class Secured:
-    """What is on both sides of the secure listeners.
+    """The certificates and accounts of both sides of the secure listeners.
 
     Attributes:
         security: the broker's side, for `start_broker`.

@@ -1,4 +1,4 @@
-"""What `--json` prints of a root and of its schemas: status, rows of a table, the ledger, schemas and their changes."""
+"""JSON documents of a root and its schemas: status, rows of a table, the ledger, schemas and their changes."""
 
 from __future__ import annotations
 
@@ -61,7 +61,7 @@ class AccountJson(Account):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class DifferenceJson(LedgerDifference):
-    """What is wrong with so many rows, and the first 20 of them."""
+    """A fault of some rows, and the first 20 of them."""
 
     meaning: str
 
@@ -126,7 +126,7 @@ class SilverColumnJson(TypedDict):
 
 
 class ComparisonJson(TypedDict):
-    """What differs; `modes` are the compatibility modes that allow it. The last three name silver columns."""
+    """The differences; `modes` are the compatibility modes that allow them. The last three name silver columns."""
 
     breaks: bool
     modes: list[str]
@@ -152,7 +152,7 @@ class FieldComparisonJson(TypedDict):
 
 
 class EffectJson(TypedDict):
-    """What it does to the silver table."""
+    """The effect on the silver table."""
 
     effect: str
     sentence: str
@@ -166,7 +166,7 @@ class DiffJson(ComparisonJson):
 
 
 class CheckJson(TypedDict):
-    """What a file does to each subject that holds a message of it."""
+    """The effect of a file on each subject that holds one of its messages."""
 
     file: str
     breaks: bool

@@ -1,4 +1,4 @@
-"""What `--json` prints of plans: games, jobs, grants."""
+"""JSON documents of plans: games, jobs, grants."""
 
 from __future__ import annotations
 
@@ -34,7 +34,7 @@ class WaitingGameJson(TypedDict):
 
 
 class WorkspacePlanJson(TypedDict):
-    """What changes in the workspace, where `databricks.name` is set."""
+    """The changes in the workspace, where `databricks.name` is set."""
 
     plan_id: str
     state_id: str
@@ -109,14 +109,14 @@ class GrantJson(TypedDict):
 
 
 class GrantChangeJson(GrantJson):
-    """What happens to it."""
+    """A privilege, and the action on it."""
 
     action: str
     reason: str
 
 
 class ForeignGrantsJson(TypedDict):
-    """What others granted."""
+    """Privileges that others granted."""
 
     kind: str
     on: str

@@ -1,4 +1,4 @@
-"""What `--json` prints of quarantine, and of work that a command does or would do."""
+"""JSON documents of quarantine, and of work that a command does or would do."""
 
 from __future__ import annotations
 
@@ -107,7 +107,7 @@ class HeaderJson(TypedDict):
 
 
 class DropJson(TypedDict):
-    """What `quarantine drop --dry-run` finds: rows quarantined before then."""
+    """The rows that `quarantine drop --dry-run` finds, quarantined before then."""
 
     before: str
     rows: int
@@ -147,13 +147,13 @@ class BackfillEstimateJson(TypedDict):
 
 
 class ForgetJson(TypedDict):
-    """What `forget --dry-run` finds."""
+    """The records that `forget --dry-run` finds."""
 
     games: list[SearchResult]
 
 
 class MaintenanceJson(TypedDict):
-    """What was done to the tables, or would be."""
+    """The work on the tables, done or with `--dry-run` only planned."""
 
     dry_run: bool
     tables: list[MaintenanceSums]

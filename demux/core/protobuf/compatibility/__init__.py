@@ -1,1 +1,1 @@
-"""What differs between two schemas: on the wire, and in the table."""
+"""The differences between two schemas: on the wire, and in the table."""

@@ -7,7 +7,7 @@ from enum import Enum
 
 
 class WireCompatibility(Enum):
-    """What becomes of bytes that one version wrote and the other reads; from best to worst."""
+    """The result of reading with one version the bytes of the other; from best to worst."""
 
     COMPATIBLE = "compatible"
     LOSS = "compatible-with-loss"
@@ -91,7 +91,6 @@ class SchemaChange:
         path: the field, dotted, by the newer names; `key` and `value` inside a map; empty for the message itself.
         number: the field's number in the newer version, in the older where it is gone; 0 for a message.
         old: that part as text, in the older version; None where it has none.
-        new: the same, in the newer version.
         backward: the newer version reads what the older wrote.
         forward: the older version reads what the newer writes.
         refused: the directions in which a Confluent registry refuses the newer version for this change.

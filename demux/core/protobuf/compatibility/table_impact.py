@@ -1,4 +1,4 @@
-"""What one changed field does to the game's silver table, asked of `demux.core.columns.schema_merge` itself.
+"""The effect of one changed field on the game's silver table, by `demux.core.columns.schema_merge` itself.
 
 The alignment of the whole message decides what happens to rows; here the same function is asked about one field alone,
 so that there is an answer for each field, and it cannot differ.

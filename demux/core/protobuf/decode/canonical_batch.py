@@ -107,11 +107,7 @@ class QuickCheck:
         self._doubt = _in_message(descriptor, shape)
 
     def proven(self, payloads: Payloads, read: pa.RecordBatch) -> _Flags:
-        """Return for each payload whether it is surely canonical.
-
-        Args:
-            read: what the parser of the lowered message made of them (`read_all`).
-        """
+        """Return for each payload whether it is surely canonical."""
         try:
             same = _flags(pc.equal(self._writer.record_batch_to_array(self._listed(read)), payloads.array))
         except (KeyboardInterrupt, SystemExit):

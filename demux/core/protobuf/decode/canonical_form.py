@@ -46,11 +46,7 @@ class Canonical:
     def split(
         self, payloads: Payloads | Sequence[bytes], read: pa.RecordBatch | None = None
     ) -> tuple[Sequence[int], list[int]]:
-        """Return the positions of the payloads that are canonical, a range where all are, and the others.
-
-        Args:
-            read: what the fast parser made of them (`demux.core.protobuf.decode.canonical_batch.read_all`).
-        """
+        """Return the positions of the payloads that are canonical, a range where all are, and the others."""
         payloads = Payloads.of(payloads)
         quick = self._quick if len(payloads) >= _ENOUGH else None
         if quick is None or read is None:

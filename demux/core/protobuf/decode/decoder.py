@@ -40,7 +40,7 @@ from demux.core.protobuf.schema.descriptor_pool import Readable, pool_of
 
 @dataclass(frozen=True, slots=True)
 class DecodedBatch:
-    """What became of a batch of payloads.
+    """The result of decoding a batch of payloads.
 
     Attributes:
         good: positions in the batch, in the order of `columns`' rows; a range where all rows are there, in their order.

@@ -1,7 +1,8 @@
 """One payload to one row by `google.protobuf`: the reference that every faster decoder must equal.
 
-It decides what is malformed, and its sentence is the one that quarantine shows. A rule about values is also in
-`arrow_columns.py`, for whole columns, and in `from_protobuf_checks.py`, in SQL; `test_decoders_agree.py` compares them.
+It decides what is malformed, and its sentence is the one that quarantine shows; the cause is added in
+`deserializer/decoders/arrow.py`. A rule about values is also in `arrow_columns.py` beside this file, for whole columns,
+and in `deserializer/decoders/from_protobuf_checks.py`, in SQL; `test_decoders_agree.py` compares them.
 """
 
 from __future__ import annotations

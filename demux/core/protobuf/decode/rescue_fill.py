@@ -38,9 +38,6 @@ class RescueFill:
         """Return the row with what this schema makes of the leftover, and what is still left over; None for nothing.
 
         What the schema cannot read, or has no place in its column, stays as it is.
-
-        Args:
-            row: values by column name, as Arrow gives them to Python.
         """
         try:
             parsed = self._message.FromString(leftover)

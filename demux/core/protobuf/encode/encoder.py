@@ -33,7 +33,7 @@ _Flags = npt.NDArray[np.bool_]
 
 @dataclass(frozen=True, slots=True)
 class EncodedBatch:
-    """What became of a batch of rows.
+    """The result of encoding a batch of rows.
 
     Attributes:
         payloads: BINARY, NULL for bad rows.

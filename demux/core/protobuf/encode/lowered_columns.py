@@ -51,9 +51,7 @@ class LoweredColumns:
         """Return one array for each column of the writer's schema.
 
         Args:
-            columns: the table's columns by lower-case name.
             schema: the writer's, a column `f<number>` for each field.
-            faults: gets the rows that cannot be written.
         """
         present = pa.array(np.ones(count, dtype=bool))
         place = _Place("", faults, self.json)

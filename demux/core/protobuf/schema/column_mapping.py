@@ -45,7 +45,7 @@ _PRIMITIVES = {
 
 
 class FieldPresence(Enum):
-    """What an unset field means: its default (implicit), NULL (explicit) or a bad row (required)."""
+    """The meaning of an unset field: its default (implicit), NULL (explicit) or a bad row (required)."""
 
     IMPLICIT = "implicit"
     EXPLICIT = "explicit"

@@ -19,7 +19,6 @@ def with_message(schema: CompiledSchema, indexes: str | None, configured: str | 
     """Return the schema with the chosen message: by indexes, else as configured, else as it is.
 
     Args:
-        schema: as the registry has it; its message counts when nothing else says more.
         indexes: the row's message indexes, such as `1,0`; None where the row does not say.
         configured: the full name that the settings or the registry give for the subject, or None.
 

@@ -35,7 +35,7 @@ class ReferenceTo(JsonShape):
 
 @dataclass(frozen=True, slots=True)
 class OwnershipMark:
-    """What makes a schema the same schema in its subject."""
+    """The identity of a schema in its subject."""
 
     subject: str
     text: str
@@ -130,7 +130,7 @@ ANYTHING: TypeAdapter[Any] = TypeAdapter(Any)
 
 
 class Deletion(Enum):
-    """What became of a version that should go."""
+    """The result of deleting a version."""
 
     GONE = "gone"
     STILL_NEEDED = "another schema refers to it"

@@ -35,9 +35,6 @@ class ConfluentRegistry:
 
     Registries of this kind keep neither a schema's path nor the chosen message: `path` is `schema.proto` (the first
     free one of `schema2.proto` …, where an import is called so), and `message` is None. Subjects may share an id.
-
-    Args:
-        made_by: the mark on what is registered through this object (`demux.core.registry.confluent.api`).
     """
 
     def __init__(self, rest: Rest, made_by: str | None = None) -> None:

@@ -7,8 +7,9 @@ from google.protobuf.descriptor_pb2 import FileDescriptorSet
 from google.protobuf.message import Message
 
 from benchmarks.support.events import Events, Kept, made_events
-from demux.core.protobuf.envelope import default_wrapper
+from demux.core.protobuf.envelope import envelope_of
 from demux.core.protobuf.schema.descriptor_pool import message_class, pool_of
+from demux.core.settings.source import WrapperSettings
 
 
 def fields_of(message: Message) -> dict[str, object]:
@@ -16,7 +17,7 @@ def fields_of(message: Message) -> dict[str, object]:
 
 
 def names_in(events: Events) -> Counter[str]:
-    compiled = default_wrapper()
+    compiled = envelope_of(WrapperSettings())
     wrapper = message_class(pool_of(FileDescriptorSet.FromString(compiled.descriptor_set)), compiled.message)
     values = [value for batch in events.batches for value in batch.values]
     return Counter(str(fields_of(wrapper.FromString(value))["game_name"]) for value in values if value is not None)

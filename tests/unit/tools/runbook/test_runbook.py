@@ -46,8 +46,8 @@ def settings_in(model: type[BaseModel], before: str = "") -> Iterator[str]:
 
 def commands() -> Iterator[str]:
     """The words of each command, without `demux`."""
-    for name, (where, _) in COMMANDS.items():
-        inner = getattr(loaded(name, where), "commands", {})
+    for name in COMMANDS:
+        inner = getattr(loaded(name), "commands", {})
         yield from [f"{name} {each}" for each in inner] or [name]
 
 

@@ -6,8 +6,8 @@ from pathlib import Path
 
 import pytest
 
-from tools.seeded_faults.areas import FAULTS
 from tools.seeded_faults.fault import Fault, Lane, Verdict, chosen, failed_tests, verdict_of
+from tools.seeded_faults.faults import FAULTS
 from tools.seeded_faults.tree import ROOT, copied
 
 PACKAGES = {"demux", "producer", "bronze_ingest", "install_workflow", "deserializer"}

@@ -12,10 +12,7 @@ from demux.core.settings.loading.template import section_in
 from demux.core.settings.settings import Settings
 from tests.conftest import Golden
 from tools.site.build import decisions
-from tools.site.cli_page import cli_page, commands
-from tools.site.decisions_page import decisions_page
-from tools.site.json_page import json_page, json_schemas
-from tools.site.settings_page import settings_page
+from tools.site.reference import cli_page, commands, decisions_page, json_page, json_schemas, settings_page
 
 
 def settings_in(model: type[BaseModel], before: str = "") -> Iterator[str]:
