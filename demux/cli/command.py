@@ -195,18 +195,25 @@ def _with_spark(
 
 
 @contextmanager
-def file_errors(problem: str, remedy: str, path: Path) -> Iterator[None]:
-    """Run the block; an error of the file system becomes a `StorageFailed` whose sentence begins with the problem."""
+def file_errors(failure: Callable[[str], StorageFailed]) -> Iterator[None]:
+    """Run the block; an error of the file system becomes the failure of this reason."""
     try:
         yield
     except OSError as error:
-        raise StorageFailed(f"{problem}: {error.strerror or error}.", remedy, path=str(path)) from error
+        raise failure(error.strerror or str(error)) from error
 
 
 def log_to(folder: Path, log_format: LogFormat = LogFormat.TEXT) -> None:
     """Send our own log records to `demux.log`; the terminal is for people, but a job's output outlives its cluster."""
-    remedy = "Free space, grant write permission, or name another folder with --root; nothing is lost."
-    with file_errors(f"The log folder {folder} cannot be written", remedy, folder):
+
+    def failure(reason: str) -> StorageFailed:
+        return StorageFailed(
+            f"The log folder {folder} cannot be written: {reason}.",
+            "Free space, grant write permission, or name another folder with --root; nothing is lost.",
+            path=str(folder),
+        )
+
+    with file_errors(failure):
         folder.mkdir(parents=True, exist_ok=True)
         handler: logging.Handler = logging.FileHandler(folder / "demux.log", encoding="utf-8")
     handlers = [handler, logging.StreamHandler(sys.stderr)] if on_databricks() else [handler]

@@ -7,7 +7,7 @@ from pathlib import Path
 
 from demux.cli.command import console, file_errors
 from demux.cli.deploy.workspace import connect, games_seen, print_step, read_deployment_lock, wheel_for
-from demux.core.errors import SettingsInvalid
+from demux.core.errors import SettingsInvalid, StorageFailed
 from demux.core.settings.settings import Settings
 from demux.core.text import printable
 from install_workflow.databricks.apply.deploy import FileCall, FileStep, deployment_of, preview_deployment, upload_wheel
@@ -29,15 +29,19 @@ def bundle(settings: Settings, out: Path, discovered: bool, wheel: str | None) -
         games_seen(read_deployment_lock(workspace, settings.databricks), settings, discovered),
     )
     files = bundle_files(outlook.jobs, settings, found.path)
-    problem = f"The bundle cannot be written below {out}", "Name a folder that can be written with --out."
-    with file_errors(*problem, out):
+
+    def failure(reason: str) -> StorageFailed:
+        remedy = "Name a folder that can be written with --out."
+        return StorageFailed(f"The bundle cannot be written below {out}: {reason}.", remedy, path=str(out))
+
+    with file_errors(failure):
         stale = _stale(out, files)
         (out / "resources").mkdir(parents=True, exist_ok=True)
     upload_wheel(workspace, found, print_step)
     upload_files(workspace.connection, outlook.files, lambda path: print_step(FileStep(FileCall.UPLOAD, path)))
     for line in waiting_lines(outlook.games.waiting):
         console.print(line, soft_wrap=True)
-    with file_errors(*problem, out):
+    with file_errors(failure):
         _write(out, files, stale)
     console.print(f"Engine {settings.task_engine.value}.")
     console.print(f"wrote {', '.join(files)} below {printable(str(out))}", soft_wrap=True)

@@ -16,6 +16,7 @@ from demux.cli.deploy.workspace import (
     wheel_for,
 )
 from demux.cli.output.print_json import print_json
+from demux.core.errors import StorageFailed
 from demux.core.settings.settings import Settings
 from demux.core.text import printable
 from install_workflow.databricks.apply.deploy import deployment_of, preview_deployment
@@ -43,7 +44,7 @@ def plan_workspace(
         print_busy(turn)
     outlook = preview_deployment(workspace, settings, found, games_seen(turn, settings, discovered), turn.filled)
     if out is not None:
-        with file_errors(f"The plan cannot be saved to {out}", "Name a file that can be written with --out FILE.", out):
+        with file_errors(lambda reason: _not_saved(out, reason)):
             out.write_text(to_text(outlook.plan, workspace.connection.host), encoding="utf-8")
     granting = preview_beside_jobs(workspace.connection, settings, (task.game for task in outlook.games.tasks))
     if json:
@@ -56,3 +57,8 @@ def plan_workspace(
         console.print(sentence, soft_wrap=True)
     if out is not None:
         console.print(f"saved to {printable(str(out))}", soft_wrap=True)
+
+
+def _not_saved(file: Path, reason: str) -> StorageFailed:
+    remedy = "Name a file that can be written with --out FILE."
+    return StorageFailed(f"The plan cannot be saved to {file}: {reason}.", remedy, path=str(file))

@@ -9,6 +9,7 @@ import threading
 from pathlib import Path
 
 from demux.cli.command import console, file_errors, warn
+from demux.core.errors import StorageFailed
 from demux.core.log_format import formatter_of
 from demux.core.settings.settings import LogFormat, Settings
 from demux.operations.status.html_page import page
@@ -47,8 +48,12 @@ def write_page(status: Status, file: Path) -> None:
     """
     text = page(status_json(status))
     beside = file.with_name(f".{file.name}.tmp")
-    remedy = "Name another file with --html, in a folder that is there and that you may write to."
-    with file_errors(f"The page {file} cannot be written", remedy, file):
+
+    def failure(reason: str) -> StorageFailed:
+        remedy = "Name another file with --html, in a folder that is there and that you may write to."
+        return StorageFailed(f"The page {file} cannot be written: {reason}.", remedy, path=str(file))
+
+    with file_errors(failure):
         beside.write_text(text, encoding="utf-8")
         beside.replace(file)
     console.print(f"{file} is the status as it is now; `demux serve` keeps it up to date", soft_wrap=True)

@@ -20,11 +20,11 @@ from demux.cli.command import console, session_to_look
 from demux.cli.inspect.serve import write_page
 from demux.cli.output.documents.looks import ShowJson
 from demux.cli.output.print_json import print_json
-from demux.cli.output.tables import counts_text, new_table, number_cell, text_cell
+from demux.cli.output.tables import counts_text, freshness_text, new_table, number_cell, text_cell
 from demux.core.causes import Stage
 from demux.core.root.layout import layout_of, require_root
 from demux.core.settings.settings import Settings
-from demux.core.text import counted, duration_text, first_few, printable
+from demux.core.text import counted, first_few, printable
 from demux.operations.quarantine.filter import require_game
 from demux.operations.status.json_view import status_content
 from demux.operations.status.model import LATE, WAITING, GameHealth, GameStatus, Status
@@ -171,7 +171,7 @@ def status_text(status: Status, most_games: int | None = None) -> RenderableType
             counts_text(game.quarantined, "\n"),
             ", ".join(map(str, game.versions)),
             "" if game.seconds is None else f"{game.seconds:.1f}",
-            Text(_fresh(game), "yellow" if game.is_late(status.at) else ""),
+            Text(freshness_text(game.freshness), "yellow" if game.is_late(status.at) else ""),
         )
     table.add_section()
     table.add_row(
@@ -210,11 +210,6 @@ def _problem_lines(status: Status) -> Iterable[Text]:
             amount = "an unknown number of rows" if waiting is None else counted(waiting, "row")
             verb = "waits" if len(problem.games) == 1 else "wait"
             yield Text(f"{names} {verb} in bronze with {amount}: {printable(problem.sentence)}", "yellow")
-
-
-def _fresh(game: GameStatus) -> str:
-    p50_s, p95_s = game.freshness.p50_s, game.freshness.p95_s
-    return "" if p50_s is None or p95_s is None else f"{duration_text(p50_s)}, {duration_text(p95_s)}"
 
 
 def _silver(game: GameStatus) -> int | None:

@@ -10,7 +10,7 @@ from rich.text import Text
 
 from demux.cli.output.documents.repairs import BackfillJson, DecodedGameJson, RoundJson
 from demux.cli.output.print_json import error_json
-from demux.cli.output.tables import failure_lines, new_table, number_cell, text_cell
+from demux.cli.output.tables import failure_lines, freshness_text, new_table, number_cell, text_cell
 from demux.core.text import counted, first_few, printable
 from deserializer.redecode.backfill_plan import Backfill, Day, DayState
 
@@ -32,12 +32,13 @@ def round_table(result: Round, seconds: float) -> RenderableType:
         )
     ]
     if busy:
-        table = new_table("game", ">rows in", ">silver", ">quarantine", ">seconds")
+        table = new_table("game", ">rows in", ">silver", ">quarantine", ">seconds", ">fresh p50, p95")
         for end in busy:
             report = end.report
             counts = (report.rows_in, report.rows_silver, report.rows_quarantined) if report else ()
             cells = map(number_cell, counts) if report else ("failed", "", "")
-            table.add_row(text_cell(end.task.game), *cells, f"{end.seconds:.1f}")
+            fresh = freshness_text(report.freshness) if report else ""
+            table.add_row(text_cell(end.task.game), *cells, f"{end.seconds:.1f}", fresh)
         lines.append(table)
     behind = {end.task.game: end.report.rows_waiting for end in result.ended if end.report and end.report.rows_waiting}
     lines += [
@@ -80,8 +81,14 @@ def game_content(end: TaskEnd[GameReport]) -> DecodedGameJson:
         "rows_quarantined": report.rows_quarantined if report else 0,
         "rows_waiting": report.rows_waiting if report else 0,
         "seconds": round(end.seconds, 3),
+        "fresh_p50": _rounded(report.freshness.p50_s) if report else None,
+        "fresh_p95": _rounded(report.freshness.p95_s) if report else None,
         "error": None if end.error is None else error_json(end.error),
     }
+
+
+def _rounded(seconds: float | None) -> float | None:
+    return None if seconds is None else round(seconds, 3)
 
 
 def backfill_table(backfill: Backfill) -> RenderableType:

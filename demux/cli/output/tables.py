@@ -14,7 +14,8 @@ from rich.segment import Segment
 from rich.table import Column, Table
 from rich.text import Text
 
-from demux.core.text import first_few, printable
+from demux.core.control.freshness import Freshness
+from demux.core.text import duration_text, first_few, printable
 
 # characters of a column that folds, at least
 _LEAST_FOLDED = 8
@@ -95,6 +96,12 @@ def text_cell(name: str) -> Text:
 def number_cell(value: int | None) -> Text:
     """Return a number as a cell; `?` where it is not known."""
     return Text("?" if value is None else f"{value:,}")
+
+
+def freshness_text(freshness: Freshness) -> str:
+    """Return the median age and that which 95 of 100 rows have at most; empty without rows."""
+    p50_s, p95_s = freshness.p50_s, freshness.p95_s
+    return "" if p50_s is None or p95_s is None else f"{duration_text(p50_s)}, {duration_text(p95_s)}"
 
 
 def counts_text(counts: Mapping[str, int], between: str = ", ") -> Text:

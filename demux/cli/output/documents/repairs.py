@@ -186,7 +186,10 @@ class RoundJson(TypedDict):
 
 
 class DecodedGameJson(TypedDict):
-    """A game, on a line of its own for `deserialize`; of one that failed, `error` says why and no rows are counted."""
+    """A game, on a line of its own for `deserialize`; of one that failed, `error` says why and no rows are counted.
+
+    `fresh_p50` and `fresh_p95` are ages of the decoded rows at their commit, in seconds; null without such rows.
+    """
 
     game: str
     rows_in: int
@@ -194,4 +197,6 @@ class DecodedGameJson(TypedDict):
     rows_quarantined: int
     rows_waiting: int
     seconds: float
+    fresh_p50: float | None
+    fresh_p95: float | None
     error: ErrorJson | None

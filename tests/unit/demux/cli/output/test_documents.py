@@ -14,6 +14,7 @@ from demux.cli.output.print_json import DOCUMENTS, as_json
 from demux.cli.output.reports import game_content, round_content
 from demux.cli.repair.forget_text import found_content
 from demux.core.causes import Cause
+from demux.core.control.freshness import Freshness
 from demux.core.control.games_and_rounds import Control, KnownGame
 from demux.core.errors import CheckpointLost, ExitCode, SettingsInvalid
 from demux.core.registry.folder import FolderRegistry
@@ -112,7 +113,7 @@ def test_a_round_is_a_document_with_the_error_of_a_game() -> None:
     tasks = [Task(game, game, "here") for game in ("chess", HOSTILE)]
     failed = CheckpointLost("It is gone.", "Make it again.")
     ends: tuple[TaskEnd[GameReport], ...] = (
-        TaskEnd(tasks[0], GameReport("chess", 3, 2, 1, (1,)), None, 1.23456),
+        TaskEnd(tasks[0], GameReport("chess", 3, 2, 1, (1,), freshness=Freshness.of({80: 1, 96: 1})), None, 1.23456),
         TaskEnd(tasks[1], None, failed, 0.5),
     )
     plan = make_plan(["chess", HOSTILE, "other"], {}, GamesSettings(limit=2), 20)
@@ -121,6 +122,8 @@ def test_a_round_is_a_document_with_the_error_of_a_game() -> None:
     for end in ends:
         check("deserialize", as_json(game_content(end)))
     assert content["games"][0]["seconds"] == 1.235
+    assert (content["games"][0]["fresh_p50"], content["games"][0]["fresh_p95"]) == (0.981, 3.922)
+    assert content["games"][1]["fresh_p50"] is None
     assert content["games"][1]["error"] == {
         "condition": "CHECKPOINT_LOST",
         "message": "It is gone.",

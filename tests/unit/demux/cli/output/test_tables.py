@@ -13,6 +13,7 @@ from rich.cells import cell_len
 from rich.console import Console, RenderableType
 
 from demux.cli.output.reports import backfill_table, backfills_table, round_table
+from demux.core.control.freshness import Freshness
 from demux.core.errors import CheckpointLost, DemuxError, RegistryUnavailable
 from demux.core.reports import GameReport, IngestReport
 from demux.core.settings.games import GamesSettings
@@ -30,6 +31,8 @@ from install_workflow.planning.plan import Task, make_plan
 Golden = Callable[[str, str], None]
 
 WIDTH = 100
+# half of the rows are a second old at their commit, the others four
+FRESH = Freshness.of({80: 1, 96: 1})
 HOSTILE = (
     "../../etc",
     "[bold red]markup[/]",
@@ -50,7 +53,7 @@ def on_terminal(table: RenderableType) -> str:
 
 
 def ended(game: str, rows: int = 0, quarantined: int = 0, error: DemuxError | None = None) -> TaskEnd[GameReport]:
-    report = None if error else GameReport(game, rows, rows - quarantined, quarantined, (1,))
+    report = None if error else GameReport(game, rows, rows - quarantined, quarantined, (1,), freshness=FRESH)
     return TaskEnd(Task(game, "deserialize", "cluster_001"), report, error, 1.25)
 
 
