@@ -1,16 +1,28 @@
-"""An HTTP server on 127.0.0.1 that keeps the JSON bodies which it is sent, refuses them, or does not answer."""
+"""An HTTP server on 127.0.0.1 that keeps the bodies which it is sent, refuses them, or does not answer.
+
+Bodies are JSON, or messages of OTLP, which are kept as their JSON has them.
+"""
 
 from __future__ import annotations
 
 import json
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from threading import Condition, Event, Thread
 from typing import Any
 
+from google.protobuf.json_format import MessageToDict
+from google.protobuf.message import Message
+from opentelemetry.proto.collector.metrics.v1.metrics_service_pb2 import ExportMetricsServiceRequest
+from opentelemetry.proto.collector.trace.v1.trace_service_pb2 import ExportTraceServiceRequest
+
 _PATIENCE_S = 60.0
+_OTLP: Mapping[str, type[Message]] = {
+    "/v1/traces": ExportTraceServiceRequest,
+    "/v1/metrics": ExportMetricsServiceRequest,
+}
 
 
 @dataclass(slots=True)
@@ -41,6 +53,10 @@ class Receiver:
             return [body for _, body in self.got]
 
 
+def _content(message: Message) -> Any:
+    return MessageToDict(message, use_integers_for_enums=True)
+
+
 @contextmanager
 def receiving() -> Iterator[Receiver]:
     """Yield a receiver; paths that begin with `/500` are refused so, and those with `/silent` get no answer."""
@@ -54,7 +70,8 @@ def receiving() -> Iterator[Receiver]:
             body = self.rfile.read(int(self.headers["Content-Length"]))
             status = 500 if self.path.startswith("/500") else 200
             if status == 200:
-                receiver.add(self.path, json.loads(body))
+                message = _OTLP.get(self.path)
+                receiver.add(self.path, json.loads(body) if message is None else _content(message.FromString(body)))
             self.send_response(status)
             self.send_header("Content-Length", "0")
             self.end_headers()

@@ -10,7 +10,6 @@ from pathlib import Path
 
 from demux.core.errors import DemuxError
 from tools.servers.detached import BROKER_PORT, REGISTRY_PORT, STORE_PORT, Detached, Ports, down, known, up
-from tools.servers.go import collector
 from tools.servers.go.program import built
 from tools.servers.packages import KAFKA, REGISTRY, cache_folder, write_sums
 from tools.servers.stores import s3
@@ -30,8 +29,7 @@ def main(words: Sequence[str], environment: Mapping[str, str]) -> int:
             case "status":
                 return _status(known(asked.folder))
             case "build":
-                for program in (s3.PROGRAM, collector.PROGRAM):
-                    print(built(program, cache_folder(environment)))
+                print(built(s3.PROGRAM, cache_folder(environment)))
                 return 0
             case _:
                 return _lock()
@@ -46,7 +44,7 @@ def _parser(folder: Path) -> argparse.ArgumentParser:
         "command",
         choices=("up", "down", "status", "build", "lock"),
         help="start the servers; stop exactly those, and remove their data; tell which run; "
-        "build the S3 server and the collector, once; or write locks/*.sha256 again for other versions",
+        "build the S3 server, once; or write locks/*.sha256 again for other versions",
     )
     parser.add_argument("--broker-port", type=int, default=BROKER_PORT, help="default: %(default)s")
     parser.add_argument("--registry-port", type=int, default=REGISTRY_PORT, help="default: %(default)s")

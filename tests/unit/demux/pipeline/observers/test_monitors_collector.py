@@ -1,11 +1,11 @@
-"""Traces and metrics over the network: a real collector has them, and no endpoint fails or holds up a command."""
+"""Traces and metrics over the network: a receiver has them, and no endpoint fails or holds up a command."""
 
 from __future__ import annotations
 
 import os
 import subprocess
 import sys
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import Any
 
@@ -14,6 +14,8 @@ import pytest
 from tests.support.http_receiver import receiving
 from tools.servers.go.collector import start_collector
 from tools.servers.ports import free_ports
+
+Received = Callable[..., tuple[subprocess.CompletedProcess[str], list[Mapping[str, Any]]]]
 
 pytestmark = pytest.mark.thorough
 PROGRAM = [sys.executable, "-m", "tests.support.observed", "/lake/demux"]
@@ -25,15 +27,30 @@ def observe(**variables: str) -> subprocess.CompletedProcess[str]:
     return subprocess.run(PROGRAM, env={**environ, **variables}, capture_output=True, text=True, check=False)
 
 
+@pytest.fixture(params=["receiver", pytest.param("collector", marks=pytest.mark.long)])
+def received(request: pytest.FixtureRequest, tmp_path: Path) -> Received:
+    """Observes a round with these variables, and gives what an endpoint then has; a collector takes minutes to build."""
+
+    def by_collector(**variables: str) -> tuple[subprocess.CompletedProcess[str], list[Mapping[str, Any]]]:
+        with start_collector(tmp_path) as collector:
+            done = observe(OTEL_EXPORTER_OTLP_ENDPOINT=collector.url, **variables)
+            return done, collector.stop_and_read()
+
+    def by_receiver(**variables: str) -> tuple[subprocess.CompletedProcess[str], list[Mapping[str, Any]]]:
+        with receiving() as receiver:
+            done = observe(OTEL_EXPORTER_OTLP_ENDPOINT=receiver.url, **variables)
+            return done, [body for _, body in receiver.got]
+
+    return by_collector if request.param == "collector" else by_receiver
+
+
 def attributes_of(one: Mapping[str, Any]) -> dict[str, Any]:
     return {each["key"]: next(iter(each["value"].values())) for each in one.get("attributes", [])}
 
 
-def test_a_collector_has_the_spans_and_metrics_of_a_command_when_it_has_ended(tmp_path: Path) -> None:
-    with start_collector(tmp_path) as collector:
-        done = observe(OTEL_EXPORTER_OTLP_ENDPOINT=collector.url, OTEL_RESOURCE_ATTRIBUTES="deployment=test")
-        assert (done.returncode, done.stdout, done.stderr) == (0, "Telemetry\n", "")
-        messages = collector.stop_and_read()
+def test_an_endpoint_has_the_spans_and_metrics_of_a_command_when_it_has_ended(received: Received) -> None:
+    done, messages = received(OTEL_RESOURCE_ATTRIBUTES="deployment=test")
+    assert (done.returncode, done.stdout, done.stderr) == (0, "Telemetry\n", "")
     resources = [one for message in messages for one in message.get("resourceSpans", [])]
     resource = attributes_of(resources[0]["resource"])
     assert (resource["service.name"], resource["deployment"]) == ("demux", "test")
@@ -60,10 +77,8 @@ def test_a_collector_has_the_spans_and_metrics_of_a_command_when_it_has_ended(tm
     assert metrics["demux.game.bytes"][0] == "By"
 
 
-def test_the_name_of_the_service_is_what_the_environment_says(tmp_path: Path) -> None:
-    with start_collector(tmp_path) as collector:
-        observe(OTEL_EXPORTER_OTLP_ENDPOINT=collector.url, OTEL_SERVICE_NAME="games", OTEL_METRICS_EXPORTER="none")
-        messages = collector.stop_and_read()
+def test_the_name_of_the_service_is_what_the_environment_says(received: Received) -> None:
+    _, messages = received(OTEL_SERVICE_NAME="games", OTEL_METRICS_EXPORTER="none")
     assert ["resourceSpans" in message for message in messages] == [True]
     assert attributes_of(messages[0]["resourceSpans"][0]["resource"])["service.name"] == "games"
 
