@@ -29,7 +29,7 @@ def observe(**variables: str) -> subprocess.CompletedProcess[str]:
 
 @pytest.fixture(params=["receiver", pytest.param("collector", marks=pytest.mark.long)])
 def received(request: pytest.FixtureRequest, tmp_path: Path) -> Received:
-    """Observes a round with these variables, and gives what an endpoint then has; a collector takes minutes to build."""
+    """Observes a round with these variables, and gives what an endpoint got; a collector takes a minute to build."""
 
     def by_collector(**variables: str) -> tuple[subprocess.CompletedProcess[str], list[Mapping[str, Any]]]:
         with start_collector(tmp_path) as collector:
