@@ -11,7 +11,7 @@ import numpy.typing as npt
 
 from producer import events
 from producer.events import EventWriter, Words, payloads, random_words
-from producer.faults import Fault, spoiled
+from producer.faults import Fault, spoil
 from producer.records import Records, head, wrapped
 
 Made = Counter[tuple[str, Fault | None]]
@@ -89,4 +89,4 @@ def _fill(
         if fault is None:
             values[at] = wrapped(head_bytes, payload)
         else:
-            values[at] = spoiled(fault, writer.game.name, writer.schema_id, payload, detail)
+            values[at] = spoil(fault, writer.game.name, writer.schema_id, payload, detail)

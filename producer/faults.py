@@ -56,7 +56,7 @@ def cause_of(fault: Fault) -> Cause | None:
     return _CAUSES.get(fault)
 
 
-def spoiled(fault: Fault, game_name: str, schema_id: int, payload: bytes, word: int) -> bytes | None:
+def spoil(fault: Fault, game_name: str, schema_id: int, payload: bytes, word: int) -> bytes | None:
     """Return the wrapper bytes of a good event after the fault; None is a record without a value.
 
     Args:

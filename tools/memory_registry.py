@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 
 from demux.core.errors import RegistryUnavailable, SchemaInvalid, SchemaUnknown
-from demux.core.registry.imports import only_needed, schema_mistake
+from demux.core.registry.imports import needed_imports, schema_mistake
 from demux.core.registry.protocol import ImportedFile, NewSchema, RegisteredSchema, no_guids
 
 
@@ -83,7 +83,7 @@ class MemoryRegistry:
         return gone
 
     def _register(self, new: NewSchema) -> int:
-        references = only_needed(new)
+        references = needed_imports(new)
         versions = self.versions(new.subject)
         for known in versions:
             if (known.text, known.references, known.message) == (new.text, references, new.message):

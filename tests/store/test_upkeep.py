@@ -10,7 +10,7 @@ import pyarrow as pa
 from demux.core.columns.spark import spark_struct
 from demux.core.columns.types import Column, Primitive, Struct
 from demux.core.storage.files import Storage
-from demux.operations.maintenance.file_table import maintain_files, remove, unneeded
+from demux.operations.maintenance.file_table import maintain_files, remove, unneeded_files
 from demux.operations.maintenance.report import Table, TableKind
 from deserializer.offsets.logged_files import files_of_table
 
@@ -41,9 +41,9 @@ def test_small_files_are_joined_and_only_those_go_that_nobody_needs(in_store: St
     before, old = rows_of(in_store, table), data_files(in_store, table)
     done, _ = maintain_files(in_store, table, 2**20, None, dry_run=False, between=lambda: None)
     assert (done.files_before, done.files_after, len(before)) == (15, 3, 15)
-    assert unneeded(in_store, table.path, timedelta(hours=1)) == {}
+    assert unneeded_files(in_store, table.path, timedelta(hours=1)) == {}
 
-    found = unneeded(in_store, table.path, timedelta(0))
+    found = unneeded_files(in_store, table.path, timedelta(0))
     assert found.keys() == old
     assert min(found.values()) > 0
     # who dies in between is followed by a second call

@@ -8,7 +8,7 @@ from pathlib import Path
 from demux.cli.command import ask, can_ask, console
 from demux.cli.deploy.grants import grants_left_out, make_grants
 from demux.cli.deploy.local_plan import apply_here
-from demux.cli.deploy.workspace import begin, connect, games_seen, plan_text, print_step, wheel_for
+from demux.cli.deploy.workspace import begin, connect, discover_games, plan_text, print_step, wheel_for
 from demux.core.errors import SettingsInvalid
 from demux.core.settings.settings import Settings
 from install_workflow.databricks.apply.deploy import (
@@ -110,7 +110,7 @@ def _do(coming: _Applied, workspace: Workspace, wheel: Wheel, turn: DeploymentLo
 
 def _made(workspace: Workspace, settings: Settings, wheel: Wheel, turn: DeploymentLock, discovered: bool) -> _Applied:
     """Make the plan again, and print it."""
-    outlook = preview_deployment(workspace, settings, wheel, games_seen(turn, settings, discovered), turn.filled)
+    outlook = preview_deployment(workspace, settings, wheel, discover_games(turn, settings, discovered), turn.filled)
     games = frozenset(task.game for task in outlook.games.tasks)
     grants = preview_beside_jobs(workspace.connection, settings, games)
     console.print(plan_text(outlook, wheel), soft_wrap=True)

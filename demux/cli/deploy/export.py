@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from pathlib import Path
 
 from demux.cli.command import console, file_errors
-from demux.cli.deploy.workspace import connect, games_seen, print_step, read_deployment_lock, wheel_for
+from demux.cli.deploy.workspace import connect, discover_games, print_step, read_deployment_lock, wheel_for
 from demux.core.errors import SettingsInvalid, StorageFailed
 from demux.core.settings.settings import Settings
 from demux.core.text import printable
@@ -26,7 +26,7 @@ def bundle(settings: Settings, out: Path, discovered: bool, wheel: str | None) -
         workspace,
         settings,
         found,
-        games_seen(read_deployment_lock(workspace, settings.databricks), settings, discovered),
+        discover_games(read_deployment_lock(workspace, settings.databricks), settings, discovered),
     )
     files = bundle_files(outlook.jobs, settings, found.path)
 

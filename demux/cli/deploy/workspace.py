@@ -41,7 +41,7 @@ def wheel_for(settings: DatabricksSettings, given: str | None) -> Wheel:
     return find_wheel(given, wheel_folder(settings.wheel_path or "", deployment_of(settings)))
 
 
-def games_seen(turn: DeploymentLock, settings: Settings, discovered: bool) -> DiscoveredGames:
+def discover_games(turn: DeploymentLock, settings: Settings, discovered: bool) -> DiscoveredGames:
     """Return the games that the registries name, and where wanted what bronze says of the games.
 
     Raises:

@@ -9,7 +9,7 @@ from demux.cli.deploy.grants import grants_left_out
 from demux.cli.deploy.workspace import (
     connect,
     deployment_lock_of,
-    games_seen,
+    discover_games,
     plan_content,
     plan_text,
     print_busy,
@@ -42,7 +42,7 @@ def plan_workspace(
         turn.look()
     else:
         print_busy(turn)
-    outlook = preview_deployment(workspace, settings, found, games_seen(turn, settings, discovered), turn.filled)
+    outlook = preview_deployment(workspace, settings, found, discover_games(turn, settings, discovered), turn.filled)
     if out is not None:
         with file_errors(lambda reason: _not_saved(out, reason)):
             out.write_text(to_text(outlook.plan, workspace.connection.host), encoding="utf-8")

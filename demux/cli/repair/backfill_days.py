@@ -188,7 +188,7 @@ class Backfilling:
         console.print(backfill_table(self._backfill))
         for game, error in self._failed.items():
             print_failure(f"failed: {game}: {error}")
-        tell_undated(self._undated)
+        warn_of_undated(self._undated)
         if self._failed:
             transient = all(error.kind is ErrorKind.TRANSIENT for error in self._failed.values())
             raise typer.Exit(ExitCode.TRANSIENT if transient else ExitCode.GAMES_FAILED)
@@ -223,7 +223,7 @@ def print_estimate(
         return
     about = "the duration is not known yet" if seconds is None else f"about {max(1, round(seconds)):,} s"
     console.print(f"{counted(len(games), 'game')}, {counted(len(days), 'day')}, {counted(rows, 'row')}: {about}")
-    tell_undated(undated)
+    warn_of_undated(undated)
     console.print("nothing was decoded")
 
 
@@ -267,7 +267,7 @@ def _there(spark: SparkSession | None, layout: Layout, wanted: BackfillRequest) 
     return found
 
 
-def tell_undated(undated: Mapping[str, int]) -> None:
+def warn_of_undated(undated: Mapping[str, int]) -> None:
     """Say how many rows belong to no day, and what decodes them again."""
     for game, rows in sorted(undated.items()):
         rebuild = f"demux rebuild --game {shlex.quote(game)}"

@@ -42,8 +42,8 @@ from demux.operations.erasure.search import (
     columns_of,
     quarantined_games,
     rows_after,
-    searched,
-    searched_without_game,
+    search_game,
+    search_without_game,
     session_of,
 )
 from demux.operations.predicate.binder import fit, missing_from, near, unknown_column
@@ -205,8 +205,8 @@ class _Forgetting:
 
     def _searched(self, game: str | None) -> AbstractContextManager[SearchOutcome]:
         if game is None:
-            return searched_without_game(self._scope)
-        return searched(self._scope, game, self._read_batch(game))
+            return search_without_game(self._scope)
+        return search_game(self._scope, game, self._read_batch(game))
 
     def _carried_out(self, request: ErasureRequest, read: int | None = None) -> RemovedRows:
         removed = self._with_spark(lambda: carry_out(self._scope.spark, self._scope.layout, request, read))

@@ -10,7 +10,7 @@ from pathlib import Path
 
 from demux.core.errors import DemuxError, RegistryUnavailable, SchemaInvalid, SchemaUnknown
 from demux.core.names import game_key
-from demux.core.registry.imports import only_needed, path_mistake, schema_mistake, transitive_imports
+from demux.core.registry.imports import needed_imports, path_mistake, schema_mistake, transitive_imports
 from demux.core.registry.manifest import Manifest, ManifestEntry, read_manifest, with_entries, without_entries
 from demux.core.registry.protocol import ImportedFile, NewSchema, RegisteredSchema, no_guids
 from demux.core.storage.files import Storage
@@ -213,7 +213,7 @@ class FolderRegistry:
         return (self._here / relative).resolve().is_relative_to(self._here.resolve())
 
     def _known(self, manifest: Manifest, schema: NewSchema) -> ManifestEntry | None:
-        wanted = (schema.text, only_needed(schema), schema.message)
+        wanted = (schema.text, needed_imports(schema), schema.message)
         for entry in _of_subject(manifest, schema.subject):
             with suppress(SchemaInvalid):
                 loaded = self._load(entry)
@@ -224,7 +224,7 @@ class FolderRegistry:
     def _write(self, manifest: Manifest, schema: NewSchema) -> ManifestEntry:
         versions = _of_subject(manifest, schema.subject)
         version = versions[-1].version + 1 if versions else 1
-        files = (ImportedFile(schema.path, schema.text), *only_needed(schema))
+        files = (ImportedFile(schema.path, schema.text), *needed_imports(schema))
         root = self._written(f"{game_key(schema.subject)}/v{version}", files)
         file = f"{root}/{schema.path}"
         return ManifestEntry(manifest.next_id, schema.subject, version, file, root, schema.message, self._made_by)

@@ -70,7 +70,7 @@ def paths_mistake(paths: Iterable[str]) -> str | None:
     return None
 
 
-def only_needed(schema: NewSchema) -> tuple[ImportedFile, ...]:
+def needed_imports(schema: NewSchema) -> tuple[ImportedFile, ...]:
     """Return those of the schema's references that its text needs, directly or not, in order of path."""
     texts = {reference.path: reference.text for reference in schema.references}
     return transitive_imports(schema.text, texts.get)

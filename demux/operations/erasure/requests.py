@@ -175,7 +175,7 @@ def carry_out(
     """Carry out a recorded request, and return what was removed; a second call removes the rest.
 
     Args:
-        read_batch: as in `search.searched`, where the game may have read more since that was written
+        read_batch: as in `search.search_game`, where the game may have read more since that was written
             down; None for a request of this moment.
 
     Raises:

@@ -115,7 +115,7 @@ def columns_of(spark: SparkSession | None, layout: Layout, game: str) -> Struct 
 
 
 def quarantined_games(scope: SearchScope) -> frozenset[str]:
-    """Return the games that have rows of stage silver in quarantine; raises as `searched`."""
+    """Return the games that have rows of stage silver in quarantine; raises as `search_game`."""
     table = scope.table(scope.layout.quarantine, Struct((_STAGE, _GAME)))
     found: set[str] = set()
     for batch in table.batches(scope.spark, lambda rows: rows.filter(_is_of_stage(Stage.SILVER, rows))):
@@ -124,7 +124,7 @@ def quarantined_games(scope: SearchScope) -> frozenset[str]:
 
 
 def rows_after(scope: SearchScope, game: str, read_batch: int) -> int:
-    """Return how many rows of bronze the game has still to read; raises as `searched`."""
+    """Return how many rows of bronze the game has still to read; raises as `search_game`."""
     if read_batch == ALL_READ:
         return 0
     bronze = scope.table(scope.layout.bronze, Struct((_GAME, BATCH)))
@@ -135,7 +135,7 @@ def rows_after(scope: SearchScope, game: str, read_batch: int) -> int:
 
 
 @contextmanager
-def searched(scope: SearchScope, game: str, read_batch: int) -> Iterator[SearchOutcome]:
+def search_game(scope: SearchScope, game: str, read_batch: int) -> Iterator[SearchOutcome]:
     """Yield the outcome for a game; its rows can be read once, inside the block.
 
     Args:
@@ -167,8 +167,8 @@ def searched(scope: SearchScope, game: str, read_batch: int) -> Iterator[SearchO
 
 
 @contextmanager
-def searched_without_game(scope: SearchScope) -> Iterator[SearchOutcome]:
-    """Yield what is found of records that never became a row of bronze, as `searched`: only their bytes can tell."""
+def search_without_game(scope: SearchScope) -> Iterator[SearchOutcome]:
+    """Yield what is found of records that never became a row of bronze, as `search_game`: only their bytes can tell."""
     question = PayloadQuery(None, sought_in(scope.predicate), {})
     judge = partial(judged_rows, question, FoundIn.QUARANTINE, partial(_is_of_stage, Stage.BRONZE))
     table = scope.table(scope.layout.quarantine, _QUARANTINE)

@@ -87,7 +87,7 @@ def live_files(table: deltalake.DeltaTable) -> tuple[LiveFile, ...]:
     )
 
 
-def unneeded(storage: Storage, path: str, keep: timedelta) -> dict[str, int]:
+def unneeded_files(storage: Storage, path: str, keep: timedelta) -> dict[str, int]:
     """Return the size in bytes of each file that no recent version of the table needs, by path below the table.
 
     Args:

@@ -186,7 +186,7 @@ class TableMaintainer:
     def _removed_by_files(
         self, path: str, done: TableMaintenance, unread: UnreadBronze, keep: timedelta
     ) -> TableMaintenance:
-        old = by_files.unneeded(self._storage, path, keep)
+        old = by_files.unneeded_files(self._storage, path, keep)
         names = {key: key.rsplit("/", 1)[-1] for key in old}
         kept = unread.names.intersection(names.values())
         removed = [key for key, name in names.items() if name not in kept]

@@ -365,7 +365,7 @@ def intake(tallies: Iterable[Tally], numbered: int | None) -> SourceAccount:
     )
 
 
-def confirmed(first: Ledger, second: Ledger) -> Ledger:
+def keep_confirmed(first: Ledger, second: Ledger) -> Ledger:
     """Return the second reading with the differences that the first one has too, by kind and game."""
     known = {(one.kind, one.game) for one in first.differences}
     return replace(second, differences=tuple(one for one in second.differences if (one.kind, one.game) in known))

@@ -28,8 +28,8 @@ from demux.operations.reconcile.balance import (
     SourceLocations,
     Tally,
     accounts,
-    confirmed,
     intake,
+    keep_confirmed,
 )
 from demux.operations.reconcile.consistent_snapshot import ConsistentSnapshot, read, register_twice
 from demux.operations.reconcile.duckdb_engine import (
@@ -81,7 +81,7 @@ def reconcile(
     if found.balances or (again := look()) == reading:
         return found
     # bronze that is made again meanwhile is the one thing that the order of reading cannot help with
-    return confirmed(found, _ledger(spark, layout.storage, again, games, grain))
+    return keep_confirmed(found, _ledger(spark, layout.storage, again, games, grain))
 
 
 def _ledger(

@@ -38,10 +38,10 @@ from install_workflow.databricks.grants.diff import (
     begun,
     compare,
     kind_of,
+    plan_revoking,
     readers_on,
     record_after,
     recorded_on,
-    taken_back,
     to_read,
 )
 from install_workflow.databricks.jobs.jobs_api import Workspace
@@ -220,7 +220,7 @@ def preview_revoking(connection: WorkspaceConnection, databricks: DatabricksSett
     catalog = GrantsApi(connection)
     files = grants_files(connection, databricks.wheel_path or "", databricks.name or "")
     kept = files.read()
-    return GrantsPreview(taken_back(catalog.held(recorded_on(kept.record)), kept.record), kept, files, catalog)
+    return GrantsPreview(plan_revoking(catalog.held(recorded_on(kept.record)), kept.record), kept, files, catalog)
 
 
 def apply(

@@ -174,7 +174,7 @@ def readers_on(record: GrantsRecord) -> dict[str, frozenset[str]]:
     return {table: frozenset(principals) for table, principals in found.items()}
 
 
-def taken_back(held: Held, record: GrantsRecord) -> GrantsPlan:
+def plan_revoking(held: Held, record: GrantsRecord) -> GrantsPlan:
     """Return the plan that takes back all that is ours and nothing else, for a deployment that goes.
 
     Args:

@@ -10,7 +10,7 @@ import pytest
 
 from demux.core.causes import Cause
 from demux.operations.erasure.requests import ErasureRequest, carry_out, unfinished, write_down
-from demux.operations.erasure.search import SearchScope, searched, session_of
+from demux.operations.erasure.search import SearchScope, search_game, session_of
 from demux.operations.predicate.parser import parse
 from demux.operations.quarantine.drop import drop
 from demux.operations.quarantine.filter import QuarantineFilter
@@ -124,7 +124,7 @@ def test_a_request_that_dies_after_each_of_its_writes_is_finished_and_what_it_re
     scope = SearchScope(
         session_of(root.spark), root.layout, root.workplace().schemas, parse(WHERE), unreadable_too=True
     )
-    with searched(scope, "chess", last) as search:
+    with search_game(scope, "chess", last) as search:
         assert search.rows is not None
         with crash.after_writes(1), pytest.raises(crash.Crash):
             write_down(root.spark, root.layout, request, search.rows, NOW)

@@ -16,7 +16,7 @@ from demux.core.schemas.store import SchemaStore
 from demux.core.tables import DROPPED, FORGET, REMOVED
 from demux.operations.erasure.requests import ErasureRequest, carry_out
 from demux.operations.erasure.results import ALL_READ, RemovedRows
-from demux.operations.erasure.search import SearchScope, searched, session_of
+from demux.operations.erasure.search import SearchScope, search_game, session_of
 from demux.operations.predicate.parser import parse
 from tests.support.spark.tables import position, read, write
 
@@ -35,7 +35,7 @@ def test_no_row_is_only_hidden_by_a_deletion_vector_and_none_counts_as_anything_
     found = SearchScope(
         session_of(spark), layout, cast(SchemaStore, None), parse("score IN (3, 5)"), unreadable_too=False
     )
-    with searched(found, GAME, ALL_READ) as search:
+    with search_game(found, GAME, ALL_READ) as search:
         assert (search.found.silver, search.found.table_rows, search.rows is None) == (2, 100, False)
     gone = {**position(5), "record_id": "t/0/5", "game_name": GAME, "request": "a", "removed_at": NOW}
     other = {**gone, "record_id": "t/0/6"}

@@ -9,7 +9,7 @@ from google.protobuf.message import DecodeError, Message
 from demux.core.causes import Cause
 from demux.core.names import MAX_NAME_BYTES, invalid_reason
 from producer.events import EventWriter, payloads, random_words
-from producer.faults import Fault, cause_of, spoiled
+from producer.faults import Fault, cause_of, spoil
 
 NOW_US = 1_767_323_045_000_000
 WORDS = random_words(7, 0, 300)
@@ -51,7 +51,7 @@ def test_every_fault_leads_to_its_cause_whatever_the_random_bits(
 ) -> None:
     chess, events = good
     details = WORDS[:, 7].tolist()
-    values = [spoiled(fault, "chess", 101, event, word) for event, word in zip(events, details, strict=True)]
+    values = [spoil(fault, "chess", 101, event, word) for event, word in zip(events, details, strict=True)]
     assert {verdict(value, wrapper_class, chess.message) for value in values} == {cause_of(fault)}
 
 
@@ -67,5 +67,5 @@ def test_only_the_empty_payload_is_valid() -> None:
 
 def test_a_truncated_wrapper_is_cut_somewhere_in_its_payload(good: tuple[EventWriter, list[bytes]]) -> None:
     _, events = good
-    lengths = {len(spoiled(Fault.TRUNCATED_WRAPPER, "chess", 101, events[0], word) or b"") for word in range(1000)}
+    lengths = {len(spoil(Fault.TRUNCATED_WRAPPER, "chess", 101, events[0], word) or b"") for word in range(1000)}
     assert len(lengths) == len(events[0])

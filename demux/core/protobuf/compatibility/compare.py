@@ -22,17 +22,17 @@ from demux.core.protobuf.compatibility.declarations import Declaration, Declared
 from demux.core.protobuf.compatibility.field_changes import (
     BOTH,
     NEITHER,
-    added,
+    addition,
     change,
     enum_changes,
     is_reused,
     local_name,
-    message_reserved,
-    moved,
+    message_reserved_changes,
+    moved_fields,
     of_field,
-    removed,
-    renumbered,
-    reused,
+    removal,
+    renumbering,
+    reuse,
 )
 from demux.core.protobuf.compatibility.table_impact import Numbers, TableFit
 from demux.core.protobuf.schema.column_mapping import MAX_COLUMNS, FieldPresence, columns_of, shape_of
@@ -98,7 +98,7 @@ class _MessageWalk:
         if pair in above or (old.full_name == new.full_name and old.full_name.startswith("google.protobuf.")):
             return
         was, now = declaration(old), declaration(new)
-        elsewhere = moved(was, now)
+        elsewhere = moved_fields(was, now)
         for number in sorted(was.fields.keys() | now.fields.keys()):
             self._count()
             at = (*numbers, number)
@@ -107,14 +107,14 @@ class _MessageWalk:
                 yield from self._inside(was.fields[number], now.fields[number], path, at, above | {pair})
             else:
                 yield from self._removed_or_added(was, now, elsewhere, path, at)
-        yield from message_reserved(was, now, path.rstrip("."))
+        yield from message_reserved_changes(was, now, path.rstrip("."))
 
     def _kept(self, was: Declaration, now: Declaration, path: str, at: Numbers) -> Iterator[SchemaChange]:
         number = at[-1]
         before, after = was.fields[number], now.fields[number]
         here = path + after.name
         if is_reused(number, was, now):
-            yield self._on_column(reused(number, was, now, here), at)
+            yield self._on_column(reuse(number, was, now, here), at)
             return
         for one in of_field(number, was, now, here):
             yield self._on_values(one, at, _unset(before, after))
@@ -135,15 +135,15 @@ class _MessageWalk:
         if number in was.fields:
             gone = was.fields[number]
             if gone.name not in elsewhere:
-                yield self._on_column(removed(gone, was, now, path), at)
+                yield self._on_column(removal(gone, was, now, path), at)
             return
         new = now.fields[number]
         if new.name not in elsewhere:
-            yield self._on_column(added(new, was, now, path), at)
+            yield self._on_column(addition(new, was, now, path), at)
             return
         before = was.fields[elsewhere[new.name]]
         _, stays = self._silver.of_field((*at[:-1], before.number))
-        one = self._on_column(renumbered(before, new, path), at)
+        one = self._on_column(renumbering(before, new, path), at)
         yield replace(one, silver="; ".join(filter(None, (one.silver, stays))))
 
     def _on_column(self, one: SchemaChange, numbers: Numbers) -> SchemaChange:

@@ -51,7 +51,7 @@ def change(
     return SchemaChange(path, number, kind, old, new, backward, forward, refused, Effect.NONE, "")
 
 
-def added(field: Declared, was: Declaration, now: Declaration, path: str) -> SchemaChange:
+def addition(field: Declared, was: Declaration, now: Declaration, path: str) -> SchemaChange:
     """Return the change of an added field."""
     backward, forward = missing_reading(field), unknown_reading(field, now.fields, was.fields)
     refused = (
@@ -65,7 +65,7 @@ def added(field: Declared, was: Declaration, now: Declaration, path: str) -> Sch
     return change(path + field.name, field.number, ChangeKind.FIELD_ADDED, None, field.text, backward, forward, refused)
 
 
-def removed(field: Declared, was: Declaration, now: Declaration, path: str) -> SchemaChange:
+def removal(field: Declared, was: Declaration, now: Declaration, path: str) -> SchemaChange:
     """Return the change of a removed field."""
     backward, forward = unknown_reading(field, was.fields, now.fields), missing_reading(field)
     refused = (
@@ -76,7 +76,7 @@ def removed(field: Declared, was: Declaration, now: Declaration, path: str) -> S
     )
 
 
-def renumbered(before: Declared, after: Declared, path: str) -> SchemaChange:
+def renumbering(before: Declared, after: Declared, path: str) -> SchemaChange:
     """Return the change of a field that has its name and another number: one removed, another added."""
     gone = ReadEffect(WireCompatibility.LOSS, f"the value of number {before.number} is no longer {after.name}")
     unread = ReadEffect(WireCompatibility.LOSS, f"the value of number {after.number} is not yet {after.name}")
@@ -92,7 +92,7 @@ def renumbered(before: Declared, after: Declared, path: str) -> SchemaChange:
     )
 
 
-def moved(was: Declaration, now: Declaration) -> dict[str, int]:
+def moved_fields(was: Declaration, now: Declaration) -> dict[str, int]:
     """Return the older number of each name whose number is gone and that has a new number now."""
     gone = {field.name: number for number, field in was.fields.items() if number not in now.fields}
     new = {field.name for number, field in now.fields.items() if number not in was.fields}
@@ -110,7 +110,7 @@ def is_reused(number: int, was: Declaration, now: Declaration) -> bool:
     return both.wire is WireCompatibility.INCOMPATIBLE
 
 
-def reused(number: int, was: Declaration, now: Declaration, path: str) -> SchemaChange:
+def reuse(number: int, was: Declaration, now: Declaration, path: str) -> SchemaChange:
     """Return the change of a number that belongs to another field now."""
     before, after = was.fields[number], now.fields[number]
     backward = ReadEffect(WireCompatibility.INCOMPATIBLE, f"{before.name} is read as {after.name}")
@@ -253,7 +253,7 @@ def enum_changes(old: EnumDescriptor, new: EnumDescriptor, path: str, number: in
     yield from reserved_changes(*_reserved(old), *_reserved(new), path, number)
 
 
-def message_reserved(was: Declaration, now: Declaration, path: str) -> Iterator[SchemaChange]:
+def message_reserved_changes(was: Declaration, now: Declaration, path: str) -> Iterator[SchemaChange]:
     """Yield the changes of the numbers and names that a message reserves."""
     yield from reserved_changes(
         was.reserved_numbers, was.reserved_names, now.reserved_numbers, now.reserved_names, path, 0

@@ -18,7 +18,7 @@ from demux.core.errors import SchemaInvalid
 from demux.core.protobuf.decode.reference_parser import MalformedRow, row_of
 from demux.core.protobuf.schema.column_mapping import Cardinality, FieldMapping, Message, column_of, shape_of
 from demux.core.protobuf.schema.descriptor_pool import Readable, pool_of
-from demux.core.protobuf.wire.wire_fields import WireType, chunks_of, wrapped_again
+from demux.core.protobuf.wire.wire_fields import WireType, chunks_of, wrap_field
 
 Numbers = tuple[int, ...]
 
@@ -127,7 +127,7 @@ def _only(content: bytes, fields: tuple[FieldMapping, ...]) -> tuple[bytes, bool
     # the same message twice is one message, whose fields follow each other
     body, is_seen, inner_whole = _only(b"".join(chunk.body for chunk in mine if chunk.wire is wire), tuple(inner))
     right = all(chunk.wire is wire for chunk in mine)
-    return wrapped_again(field.number, wire, body), is_seen, is_whole and inner_whole and right
+    return wrap_field(field.number, wire, body), is_seen, is_whole and inner_whole and right
 
 
 def _require_known(parsed: Any, fields: tuple[FieldMapping, ...]) -> None:

@@ -113,7 +113,7 @@ def chunks_of(message: bytes) -> tuple[tuple[WireField, ...], bool]:
     return tuple(found), True
 
 
-def wrapped_again(number: int, wire: WireType, body: bytes) -> bytes:
+def wrap_field(number: int, wire: WireType, body: bytes) -> bytes:
     """Return a field that holds this message, behind its length or between the tags of a group."""
     if wire is WireType.GROUP:
         return varint(number << 3 | WireType.GROUP) + body + varint(number << 3 | WireType.END_GROUP)

@@ -24,7 +24,7 @@ from demux.core.registry.confluent.api import (
     read_mark,
 )
 from demux.core.registry.confluent.http_client import Rest
-from demux.core.registry.imports import direct_imports, only_needed, schema_mistake
+from demux.core.registry.imports import direct_imports, needed_imports, schema_mistake
 from demux.core.registry.protocol import ImportedFile, NewSchema, RegisteredSchema, SubjectVersion, no_guids, no_subject
 
 _LARGEST_ID = 2**31 - 1
@@ -194,7 +194,7 @@ class Registrar:
             SchemaInvalid: a file imports itself, or the registry cannot keep one of them.
             SchemaIncompatible: the registry says that one of them breaks its subject's compatibility.
         """
-        needed = only_needed(schema)
+        needed = needed_imports(schema)
         return self._registered(OwnershipMark(schema.subject, schema.text, self._imports(schema.text, needed, ()))).id
 
     def _imports(self, text: str, needed: tuple[ImportedFile, ...], above: tuple[str, ...]) -> tuple[ReferenceTo, ...]:

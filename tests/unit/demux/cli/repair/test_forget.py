@@ -23,7 +23,7 @@ from demux.core.tables import DROPPED, QUARANTINE, SILVER_ORIGIN
 from demux.operations.erasure import requests
 from demux.operations.erasure.requests import ErasureRequest, carry_out, unfinished, write_down
 from demux.operations.erasure.results import ALL_READ, RemovedRows
-from demux.operations.erasure.search import SearchScope, searched
+from demux.operations.erasure.search import SearchScope, search_game
 from demux.operations.predicate.parser import parse
 from demux.pipeline.context import root_of
 from tests.support.flow.process import DEMUX, Said, run
@@ -139,7 +139,7 @@ def test_what_was_dropped_from_quarantine_is_searched_in_bronze(layout: Layout) 
     dropped = {column.name: None for column in DROPPED} | {"stage": Stage.SILVER.value, "game_name": GAME}
     write(layout.dropped, DROPPED, [{**dropped, **position(2)}, {**dropped, **position(3)}])
     deltalake.DeltaTable(layout.quarantine).delete("offset IN (2, 3)")
-    with searched(scope(layout), GAME, ALL_READ) as search:
+    with search_game(scope(layout), GAME, ALL_READ) as search:
         assert (search.found.quarantine, search.found.bronze, search.found.unreadable) == (0, 4, 2)
         assert search.rows is not None
         rows = [row for batch in search.rows for row in batch.to_pylist()]
@@ -147,20 +147,20 @@ def test_what_was_dropped_from_quarantine_is_searched_in_bronze(layout: Layout) 
 
 
 def test_rows_that_their_game_has_not_read_stay(layout: Layout) -> None:
-    with searched(scope(layout), GAME, 0) as search:
+    with search_game(scope(layout), GAME, 0) as search:
         assert (search.found.unsearched, search.found.bronze) == (3, 3)
         assert search.rows is not None
         rows = [row for batch in search.rows for row in batch.to_pylist()]
     # of the record that bronze has twice, the copy that is read
     assert sorted((row["offset"], row["batch_id"]) for row in rows) == [(0, 0), (2, 0), (4, 0)]
-    with searched(scope(layout), GAME, -1) as search:
+    with search_game(scope(layout), GAME, -1) as search:
         # all of it waits
         assert (search.found.rows, search.rows, search.found.unsearched) == (0, None, 8)
 
 
 def test_a_copy_that_was_read_after_the_request_was_written_down_goes_too(layout: Layout) -> None:
     request = ErasureRequest("a", GAME)
-    with searched(scope(layout), GAME, 0) as search:
+    with search_game(scope(layout), GAME, 0) as search:
         assert search.rows is not None
         write_down(None, layout, request, search.rows, MOMENT)
     assert unfinished(None, layout) == (request,)
@@ -176,7 +176,7 @@ def test_a_request_of_more_records_than_a_portion_is_carried_out_in_portions(
 ) -> None:
     monkeypatch.setattr(requests, "_MOST_RECORDS", 2)
     request = ErasureRequest("a", GAME)
-    with searched(scope(layout), GAME, ALL_READ) as search:
+    with search_game(scope(layout), GAME, ALL_READ) as search:
         assert search.rows is not None
         write_down(None, layout, request, search.rows, MOMENT)
     assert carry_out(None, layout, request) == RemovedRows("a", GAME, silver=3, bronze=4, quarantine=1)
@@ -187,7 +187,7 @@ def test_a_table_that_only_spark_reads_is_named_before_anything_is_written_down(
     table = layout.silver(names_of(GAME).key)
     properties = {"delta.enableDeletionVectors": "true"}
     deltalake.DeltaTable(table).alter.set_table_properties(properties)
-    with pytest.raises(TableUnsuited, match="--spark") as error, searched(scope(layout), GAME, ALL_READ):
+    with pytest.raises(TableUnsuited, match="--spark") as error, search_game(scope(layout), GAME, ALL_READ):
         raise AssertionError
     assert error.value.fields["table"] == table
 

@@ -2,7 +2,7 @@ from __future__ import annotations
 
 import pytest
 
-from demux.core.registry.imports import imports_of, only_needed, path_mistake, schema_mistake, transitive_imports
+from demux.core.registry.imports import imports_of, needed_imports, path_mistake, schema_mistake, transitive_imports
 from demux.core.registry.protocol import ImportedFile, NewSchema
 
 
@@ -27,7 +27,7 @@ def test_the_files_behind_the_imports_of_imports_come_once_and_in_order_of_path(
 
 def test_references_that_nothing_imports_are_left_out() -> None:
     unused, used = ImportedFile("unused.proto", ""), ImportedFile("used.proto", "")
-    assert only_needed(NewSchema("s", 'import "used.proto";', "s.proto", (unused, used))) == (used,)
+    assert needed_imports(NewSchema("s", 'import "used.proto";', "s.proto", (unused, used))) == (used,)
 
 
 @pytest.mark.parametrize(

@@ -13,7 +13,7 @@ from deltalake import CommitProperties, DeltaTable, write_deltalake
 from demux.core.delta.parquet_writer import suits
 from demux.core.storage.files import Storage
 from demux.operations.maintenance.compaction_plan import LastSort, LiveFile
-from demux.operations.maintenance.file_table import live_files, maintain_files, remove, unneeded
+from demux.operations.maintenance.file_table import live_files, maintain_files, remove, unneeded_files
 from demux.operations.maintenance.report import Table, TableKind, TableMaintenance
 
 TARGET = 2**20
@@ -43,7 +43,7 @@ def tidied(
 
 
 def old_files(table: Table, keep: timedelta = NOW) -> set[str]:
-    return set(unneeded(Storage(), table.path, keep))
+    return set(unneeded_files(Storage(), table.path, keep))
 
 
 def test_small_files_become_one_of_each_partition_and_no_row_changes(tmp_path: Path) -> None:

@@ -18,9 +18,9 @@ from demux.operations.reconcile.balance import (
     SourceLocations,
     Tally,
     accounts,
-    confirmed,
     differences,
     intake,
+    keep_confirmed,
 )
 
 # how often a record may stand somewhere
@@ -257,8 +257,8 @@ def test_a_difference_that_only_one_of_two_readings_finds_does_not_count() -> No
         for kind, game in ((LedgerFault.STRAY, "chess"), (LedgerFault.STRAY, "go"), (LedgerFault.LOST, "chess"))
     )
     first, second = (Ledger(None, (), (one, real)) for one in (passing, other))
-    assert confirmed(first, second).differences == (real,)
-    assert confirmed(first, Ledger(None, (), (other,))).balances
+    assert keep_confirmed(first, second).differences == (real,)
+    assert keep_confirmed(first, Ledger(None, (), (other,))).balances
 
 
 def test_a_retired_record_balances_as_if_bronze_still_had_it() -> None:

@@ -6,7 +6,7 @@ import pytest
 from hypothesis import example, given
 from hypothesis import strategies as st
 
-from demux.core.protobuf.wire.wire_fields import WireField, WireType, chunks_of, wrapped_again
+from demux.core.protobuf.wire.wire_fields import WireField, WireType, chunks_of, wrap_field
 from tests.support.data.messages import payloads
 from tests.support.data.mutations import elements, varint
 from tests.support.data.protos import CASES, Schema, message_type
@@ -86,5 +86,5 @@ def test_real_messages_are_cut_as_others_cut_them(schema: Schema, message: str) 
 @given(st.integers(1, 2**29 - 1), st.lists(st.binary(max_size=200), max_size=3))
 def test_a_message_that_is_wrapped_again_is_one_field(wire: WireType, number: int, texts: list[bytes]) -> None:
     body = b"".join(b"\x0a" + varint(len(text)) + text for text in texts)
-    again = wrapped_again(number, wire, body)
+    again = wrap_field(number, wire, body)
     assert chunks_of(again) == ((WireField(number, wire, again, body),), True)
