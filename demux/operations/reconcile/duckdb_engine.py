@@ -133,11 +133,8 @@ def _copy_files(engine: Engine, name: str, rows: pa.RecordBatchReader) -> None:
 
 def _copy_frame(engine: Engine, name: str, frame: DataFrame, columns: Struct) -> None:
     """Make the rows of a frame a table of the engine, batch by batch."""
-    engine.register("batch", _schema(columns).empty_table())
-    engine.execute(f"CREATE TEMP TABLE {name} AS FROM batch")
-    for batch in frame_batches(frame):
-        engine.register("batch", batch.cast(_schema(columns)))
-        engine.execute(f"INSERT INTO {name} FROM batch")
+    tables = (table.cast(_schema(columns)) for table in frame_batches(frame))
+    keep(engine, name, columns, (batch for table in tables for batch in table.to_batches()))
 
 
 def keep(engine: Engine, name: str, columns: Struct, batches: Iterable[pa.RecordBatch], condition: str = "") -> None:

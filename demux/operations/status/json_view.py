@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import json
 from collections import Counter
-from collections.abc import Sequence
+from collections.abc import Callable, Mapping, Sequence
 from datetime import datetime
 from typing import Any
 
@@ -18,37 +18,6 @@ from demux.operations.status.model import Failure, GameStatus, Problem, Status
 
 # one more whenever a name or a meaning changes
 FORMAT = 4
-# columns of a game; times are milliseconds since 1970, `fresh_…` seconds;
-# `failure` and `last_failure` are numbers in `failures`
-COLUMNS = (
-    "name",
-    "key",
-    "state",
-    "lag_rows",
-    "waiting_since",
-    "rate",
-    "last_success",
-    "versions",
-    "quarantined",
-    "silver",
-    "files",
-    "bytes",
-    "seconds",
-    "share",
-    "cluster",
-    "bronze",
-    "reason",
-    "failure",
-    "last_failure",
-    "last_failure_at",
-    "causes",
-    "recent",
-    "dropped",
-    "retired",
-    "fresh_p50",
-    "fresh_p95",
-    "fresh_within",
-)
 _PROBLEMS = 20
 _NAMES_OF_PROBLEM = 20
 _NOTES = 20
@@ -72,7 +41,7 @@ def status_content(status: Status) -> dict[str, Any]:
         "rate": _rounded(status.rate),
         "states": {state.value: games for state, games in status.states.items()},
         "columns": COLUMNS,
-        "games": [_game(game, failures) for game in status.games],
+        "games": [[value(game, failures) for value in _COLUMNS.values()] for game in status.games],
         "failures": failures.texts,
         "rounds": [
             [_ms(one.at), one.games, one.failed, one.rows, _rounded(one.seconds), one.lag_rows, _rounded(one.rate)]
@@ -105,37 +74,38 @@ class _Failures:
         return [[printable(condition), _bounded(sentence)] for condition, sentence in self._numbers]
 
 
-def _game(game: GameStatus, failures: _Failures) -> list[Any]:
-    table = game.table
-    return [
-        printable(game.game),
-        game.key,
-        game.state.value,
-        game.lag_rows,
-        _ms(game.waiting_since),
-        _rounded(game.rate),
-        _ms(game.last_success),
-        ", ".join(map(str, game.versions)),
-        sum(game.quarantined.values()),
-        table.rows if table else None,
-        table.files if table else None,
-        table.bytes if table else None,
-        _rounded(game.seconds),
-        _rounded(game.share),
-        game.cluster and printable(game.cluster),
-        game.bronze,
-        game.reason and printable(game.reason),
-        failures.number(game.failure),
-        failures.number(game.last_failure),
-        _ms(game.last_failure.at if game.last_failure else None),
-        dict(sorted(game.quarantined.items())),
-        [[part.round, part.rows, _rounded(part.seconds)] for part in game.recent],
-        game.dropped,
-        game.retired,
-        _rounded(game.freshness.p50_s),
-        _rounded(game.freshness.p95_s),
-        game.fresh_within_s,
-    ]
+# columns of a game; times are milliseconds since 1970, `fresh_…` seconds;
+# `failure` and `last_failure` are numbers in `failures`
+_COLUMNS: Mapping[str, Callable[[GameStatus, _Failures], Any]] = {
+    "name": lambda game, _: printable(game.game),
+    "key": lambda game, _: game.key,
+    "state": lambda game, _: game.state.value,
+    "lag_rows": lambda game, _: game.lag_rows,
+    "waiting_since": lambda game, _: _ms(game.waiting_since),
+    "rate": lambda game, _: _rounded(game.rate),
+    "last_success": lambda game, _: _ms(game.last_success),
+    "versions": lambda game, _: ", ".join(map(str, game.versions)),
+    "quarantined": lambda game, _: sum(game.quarantined.values()),
+    "silver": lambda game, _: game.table and game.table.rows,
+    "files": lambda game, _: game.table and game.table.files,
+    "bytes": lambda game, _: game.table and game.table.bytes,
+    "seconds": lambda game, _: _rounded(game.seconds),
+    "share": lambda game, _: _rounded(game.share),
+    "cluster": lambda game, _: game.cluster and printable(game.cluster),
+    "bronze": lambda game, _: game.bronze,
+    "reason": lambda game, _: game.reason and printable(game.reason),
+    "failure": lambda game, failures: failures.number(game.failure),
+    "last_failure": lambda game, failures: failures.number(game.last_failure),
+    "last_failure_at": lambda game, _: _ms(game.last_failure.at if game.last_failure else None),
+    "causes": lambda game, _: dict(sorted(game.quarantined.items())),
+    "recent": lambda game, _: [[part.round, part.rows, _rounded(part.seconds)] for part in game.recent],
+    "dropped": lambda game, _: game.dropped,
+    "retired": lambda game, _: game.retired,
+    "fresh_p50": lambda game, _: _rounded(game.freshness.p50_s),
+    "fresh_p95": lambda game, _: _rounded(game.freshness.p95_s),
+    "fresh_within": lambda game, _: game.fresh_within_s,
+}
+COLUMNS = tuple(_COLUMNS)
 
 
 def _problem(problem: Problem) -> dict[str, Any]:
