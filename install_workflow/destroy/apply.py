@@ -51,14 +51,14 @@ def list_removable(
 def remove_from_root(
     layout: Layout,
     found: Iterable[Folder],
-    tell: Callable[[Folder], None] = lambda _: None,
+    report: Callable[[Folder], None] = lambda _: None,
     unregister: Callable[[str], None] = lambda _: None,
 ) -> None:
     """Remove the folders; a second call removes what is left.
 
     Args:
         found: what goes, as `list_removable` has it.
-        tell: called for each removed folder.
+        report: called for each removed folder.
         unregister: called with the path of each table before its removal, so that a catalog forgets it.
     """
     found = tuple(found)
@@ -68,7 +68,7 @@ def remove_from_root(
         if folder.part is RootPart.TABLES:
             unregister(folder.path)
         layout.storage.delete_folder(folder.path)
-        tell(folder)
+        report(folder)
     layout.storage.delete_folder(layout.removal)
 
 

@@ -53,14 +53,14 @@ def apply(
             "Save it by `demux plan --discovered --out FILE`, or leave out one of the two.",
         )
     workspace, found = Workspace(connect(settings)), wheel_for(settings.databricks, wheel)
-    turn = begin(workspace, settings.databricks, take_over)
-    read = _from_file(saved, workspace, settings, found, turn) if saved is not None else None
-    coming = read or _made(workspace, settings, found, turn, discovered)
+    lock = begin(workspace, settings.databricks, take_over)
+    read = _from_file(saved, workspace, settings, found, lock) if saved is not None else None
+    coming = read or _made(workspace, settings, found, lock, discovered)
     if not force:
         coming.require_modest()
     if not coming.is_empty and not yes and can_ask():
         ask("Apply this plan?")
-    _do(coming, workspace, found, turn)
+    _do(coming, workspace, found, lock)
 
 
 @dataclass(frozen=True, slots=True)
@@ -97,33 +97,33 @@ class _Applied:
             require_modest_grants(self.grants.plan)
 
 
-def _do(coming: _Applied, workspace: Workspace, wheel: Wheel, turn: DeploymentLock) -> None:
+def _do(coming: _Applied, workspace: Workspace, wheel: Wheel, lock: DeploymentLock) -> None:
     if coming.has_jobs:
-        install(workspace, wheel, coming.plan, print_step, turn, coming.known, coming.files)
+        install(workspace, wheel, coming.plan, print_step, lock, coming.known, coming.files)
     else:
-        settle(workspace, coming.plan, turn, coming.known)
+        settle(workspace, coming.plan, lock, coming.known)
     if coming.grants is not None and not coming.grants.plan.is_empty:
         make_grants(coming.grants)
     if not coming.is_empty:
         console.print("applied")
 
 
-def _made(workspace: Workspace, settings: Settings, wheel: Wheel, turn: DeploymentLock, discovered: bool) -> _Applied:
+def _made(workspace: Workspace, settings: Settings, wheel: Wheel, lock: DeploymentLock, discovered: bool) -> _Applied:
     """Make the plan again, and print it."""
-    outlook = preview_deployment(workspace, settings, wheel, discover_games(turn, settings, discovered), turn.filled)
-    games = frozenset(task.game for task in outlook.games.tasks)
+    preview = preview_deployment(workspace, settings, wheel, discover_games(lock, settings, discovered), lock.filled)
+    games = frozenset(task.game for task in preview.games.tasks)
     grants = preview_beside_jobs(workspace.connection, settings, games)
-    console.print(plan_text(outlook, wheel), soft_wrap=True)
+    console.print(plan_text(preview, wheel), soft_wrap=True)
     if sentence := grants_text(grants.plan) if grants else grants_left_out(settings):
         console.print(sentence, soft_wrap=True)
     known = games.union(settings.games.allow)
-    return _Applied(outlook.plan, outlook.must_upload, outlook.files, known, grants)
+    return _Applied(preview.plan, preview.must_upload, preview.files, known, grants)
 
 
-def _from_file(saved: Path, workspace: Workspace, settings: Settings, wheel: Wheel, turn: DeploymentLock) -> _Applied:
+def _from_file(saved: Path, workspace: Workspace, settings: Settings, wheel: Wheel, lock: DeploymentLock) -> _Applied:
     """Take the plan from the file, and print it; it has no grants."""
     plan = _read(saved, workspace.connection.host)
-    must_upload = require_applicable(plan, workspace, settings, wheel, turn.filled)
+    must_upload = require_applicable(plan, workspace, settings, wheel, lock.filled)
     jobs = [change.job.settings for change in plan.changes if change.job is not None]
     files = needed(workspace.connection, jobs, arguments(settings).files)
     console.print(as_text(plan), soft_wrap=True)

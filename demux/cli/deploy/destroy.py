@@ -40,26 +40,26 @@ def _destroy_deployment(
     settings: Settings, take_over: bool, yes: bool, place: CommandContext | None = None, found: tuple[Folder, ...] = ()
 ) -> None:
     workspace = Workspace(connect(settings))
-    turn = begin(workspace, settings.databricks, take_over)
-    removal = preview_removal(workspace, settings, turn)
+    lock = begin(workspace, settings.databricks, take_over)
+    removal = preview_removal(workspace, settings, lock)
     granted = preview_revoking(workspace.connection, settings.databricks)
     if text := revoking_text(granted):
         console.print(text, soft_wrap=True)
     console.print(removal_text(removal), soft_wrap=True)
     print_parts(found)
-    copied = place is not None and _has_copy(place, turn.deployment, found)
+    copied = place is not None and _has_copy(place, lock.deployment, found)
     if copied:
-        console.print(f"- forget where the games of {turn.deployment} ran (control/deployments)", soft_wrap=True)
+        console.print(f"- forget where the games of {lock.deployment} ran (control/deployments)", soft_wrap=True)
     if removal.is_empty and not granted.kept.version and not found and not copied:
         raise typer.Exit
     ask_to_remove(yes)
     refused: list[DemuxError] = []
     # the deployment is claimed before the first call; the jobs, which would write the tables again, go before those
-    remove_all(workspace, removal, print_step, turn, lambda: refused.extend(take_back(granted, turn.keep)))
+    remove_all(workspace, removal, print_step, lock, lambda: refused.extend(take_back(granted, lock.keep)))
     if place is not None:
         remove_parts(place, found)
         if copied:
-            forget_deployment(place.spark, place.layout, turn.deployment)
+            forget_deployment(place.spark, place.layout, lock.deployment)
     raise_first(refused)
 
 

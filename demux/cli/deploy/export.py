@@ -22,13 +22,13 @@ def bundle(settings: Settings, out: Path, discovered: bool, wheel: str | None) -
     deployment_of(settings.databricks)
     require_exportable(settings)
     workspace, found = Workspace(connect(settings)), wheel_for(settings.databricks, wheel)
-    outlook = preview_deployment(
+    preview = preview_deployment(
         workspace,
         settings,
         found,
         discover_games(read_deployment_lock(workspace, settings.databricks), settings, discovered),
     )
-    files = bundle_files(outlook.jobs, settings, found.path)
+    files = bundle_files(preview.jobs, settings, found.path)
 
     def failure(reason: str) -> StorageFailed:
         remedy = "Name a folder that can be written with --out."
@@ -38,8 +38,8 @@ def bundle(settings: Settings, out: Path, discovered: bool, wheel: str | None) -
         stale = _stale(out, files)
         (out / "resources").mkdir(parents=True, exist_ok=True)
     upload_wheel(workspace, found, print_step)
-    upload_files(workspace.connection, outlook.files, lambda path: print_step(FileStep(FileCall.UPLOAD, path)))
-    for line in waiting_lines(outlook.games.waiting):
+    upload_files(workspace.connection, preview.files, lambda path: print_step(FileStep(FileCall.UPLOAD, path)))
+    for line in waiting_lines(preview.games.waiting):
         console.print(line, soft_wrap=True)
     with file_errors(failure):
         _write(out, files, stale)

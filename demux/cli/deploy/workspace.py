@@ -41,7 +41,7 @@ def wheel_for(settings: DatabricksSettings, given: str | None) -> Wheel:
     return find_wheel(given, wheel_folder(settings.wheel_path or "", deployment_of(settings)))
 
 
-def discover_games(turn: DeploymentLock, settings: Settings, discovered: bool) -> DiscoveredGames:
+def discover_games(lock: DeploymentLock, settings: Settings, discovered: bool) -> DiscoveredGames:
     """Return the games that the registries name, and where wanted what bronze says of the games.
 
     Raises:
@@ -49,14 +49,14 @@ def discover_games(turn: DeploymentLock, settings: Settings, discovered: bool) -
     """
     registered = registered_games(settings, Registries(settings, os.environ))
     if not discovered:
-        return DiscoveredGames(registered=registered, recorded=turn.games)
+        return DiscoveredGames(registered=registered, recorded=lock.games)
     with session_to_look(settings, "plan", may_be_new=True) as spark:
         control = Control(spark, layout_of(settings))
-        outlook = preview_round(spark, settings, control)
+        preview = preview_round(spark, settings, control)
         history = control.history()
-    games = {change.task.game for change in outlook.plan.changes} | {each.game for each in outlook.plan.waiting}
-    rebalance = balance_since(turn.last_change, history)
-    return DiscoveredGames(frozenset(games), history.loads, registered, rebalance, turn.games)
+    games = {change.task.game for change in preview.plan.changes} | {each.game for each in preview.plan.waiting}
+    rebalance = balance_since(lock.last_change, history)
+    return DiscoveredGames(frozenset(games), history.loads, registered, rebalance, lock.games)
 
 
 def print_step(step: JobStep | FileStep) -> None:
@@ -66,7 +66,7 @@ def print_step(step: JobStep | FileStep) -> None:
 
 
 def deployment_lock_of(workspace: Workspace, settings: DatabricksSettings) -> DeploymentLock:
-    """Return our turn at changing the deployment, not yet begun; raises as `deployment_of`."""
+    """Return our lock of the deployment, not held yet; raises as `deployment_of`."""
     process = f"{os.getpid()}-{uuid.uuid4().hex[:8]}"
     who = InstallerId(
         f"{_user()}@{socket.gethostname()}", process, LocalPresence(_cache() / "protobuf-demux" / "installers")
@@ -76,24 +76,24 @@ def deployment_lock_of(workspace: Workspace, settings: DatabricksSettings) -> De
 
 
 def begin(workspace: Workspace, settings: DatabricksSettings, take_over: bool) -> DeploymentLock:
-    """Return our turn, begun; raises as `DeploymentLock.begin`."""
-    turn = deployment_lock_of(workspace, settings)
-    turn.begin(OnClaim.TAKE_OVER if take_over else OnClaim.REFUSE)
-    return turn
+    """Return our lock, held; raises as `DeploymentLock.begin`."""
+    lock = deployment_lock_of(workspace, settings)
+    lock.begin(OnClaim.TAKE_OVER if take_over else OnClaim.REFUSE)
+    return lock
 
 
 def read_deployment_lock(workspace: Workspace, settings: DatabricksSettings) -> DeploymentLock:
-    """Return our turn, not begun, with the record as it is; raises as `DeploymentLock.look`."""
-    turn = deployment_lock_of(workspace, settings)
-    turn.look()
-    return turn
+    """Return our lock, not held, with the record as it is; raises as `DeploymentLock.look`."""
+    lock = deployment_lock_of(workspace, settings)
+    lock.look()
+    return lock
 
 
-def print_busy(turn: DeploymentLock) -> None:
+def print_busy(lock: DeploymentLock) -> None:
     """Print which installer changes the deployment now, if one does; raises as `DeploymentLock.look`."""
-    if claim := turn.look():
+    if claim := lock.look():
         since = f"{claim.at:%H:%M:%S} UTC ({claim.by}, process {claim.process})"
-        console.print(f"! busy   another command installs {turn.deployment} since {printable(since)}", soft_wrap=True)
+        console.print(f"! busy   another command installs {lock.deployment} since {printable(since)}", soft_wrap=True)
 
 
 def _cache() -> Path:
@@ -116,36 +116,36 @@ def _user() -> str:
 _MARKS = {JobCall.CREATE: "+", JobCall.RESET: "~", JobCall.PERMIT: "~", JobCall.DELETE: "-"}
 
 
-def plan_text(outlook: DeploymentPreview, wheel: Wheel, everything: bool = False) -> str:
+def plan_text(preview: DeploymentPreview, wheel: Wheel, everything: bool = False) -> str:
     """Return the files that are missing, the games that move and why, those that wait, and the plan of the jobs."""
-    missing = [*([wheel.path] if outlook.must_upload else []), *(file.path for file in outlook.files)]
+    missing = [*([wheel.path] if preview.must_upload else []), *(file.path for file in preview.files)]
     lines = [f"+ upload {printable(path)}" for path in missing]
     lines += [
         f"~ game {printable(change.task.game)} to {change.task.cluster}: {change.reason}"
-        for change in outlook.games.changes
+        for change in preview.games.changes
         if change.action is Action.UPDATE
     ]
-    return "\n".join([*lines, *waiting_lines(outlook.games.waiting), as_text(_shown(outlook), everything)])
+    return "\n".join([*lines, *waiting_lines(preview.games.waiting), as_text(_shown(preview), everything)])
 
 
-def plan_content(outlook: DeploymentPreview, wheel: Wheel, grants: GrantsPlan | None) -> dict[str, Any]:
+def plan_content(preview: DeploymentPreview, wheel: Wheel, grants: GrantsPlan | None) -> dict[str, Any]:
     """Return the plan as `content_of` has it, with more fields.
 
     They are: wheel (path, upload), settings_files (paths to upload), waiting (game, reason), and grants: null, or what
     `content_of` of grants has.
     """
     return {
-        **content_of(_shown(outlook)),
-        "wheel": {"path": wheel.path, "upload": outlook.must_upload},
-        "settings_files": [file.path for file in outlook.files],
-        "waiting": [asdict(each) for each in outlook.games.waiting],
+        **content_of(_shown(preview)),
+        "wheel": {"path": wheel.path, "upload": preview.must_upload},
+        "settings_files": [file.path for file in preview.files],
+        "waiting": [asdict(each) for each in preview.games.waiting],
         "grants": grants_content(grants) if grants else None,
     }
 
 
-def _shown(outlook: DeploymentPreview) -> WorkspacePlan:
-    games = (change.task.game for change in outlook.games.changes)
-    return with_names(outlook.plan, {names_of(game).key: game for game in games})
+def _shown(preview: DeploymentPreview) -> WorkspacePlan:
+    games = (change.task.game for change in preview.games.changes)
+    return with_names(preview.plan, {names_of(game).key: game for game in games})
 
 
 def removal_text(removal: Removal) -> str:

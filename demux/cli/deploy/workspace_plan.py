@@ -37,20 +37,20 @@ def plan_workspace(
     deployment_of(settings.databricks)
     workspace = Workspace(connect(settings))
     found = wheel_for(settings.databricks, wheel)
-    turn = deployment_lock_of(workspace, settings.databricks)
+    lock = deployment_lock_of(workspace, settings.databricks)
     if json:
-        turn.look()
+        lock.look()
     else:
-        print_busy(turn)
-    outlook = preview_deployment(workspace, settings, found, discover_games(turn, settings, discovered), turn.filled)
+        print_busy(lock)
+    preview = preview_deployment(workspace, settings, found, discover_games(lock, settings, discovered), lock.filled)
     if out is not None:
         with file_errors(lambda reason: _not_saved(out, reason)):
-            out.write_text(to_text(outlook.plan, workspace.connection.host), encoding="utf-8")
-    granting = preview_beside_jobs(workspace.connection, settings, (task.game for task in outlook.games.tasks))
+            out.write_text(to_text(preview.plan, workspace.connection.host), encoding="utf-8")
+    granting = preview_beside_jobs(workspace.connection, settings, (task.game for task in preview.games.tasks))
     if json:
-        print_json(plan_content(outlook, found, granting.plan if granting else None))
+        print_json(plan_content(preview, found, granting.plan if granting else None))
         return
-    console.print(plan_text(outlook, found, everything), soft_wrap=True)
+    console.print(plan_text(preview, found, everything), soft_wrap=True)
     if granting is not None:
         console.print(grants_text(granting.plan, everything), soft_wrap=True)
     if (granting is None or out is not None) and (sentence := grants_left_out(settings)):

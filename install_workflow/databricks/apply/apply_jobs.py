@@ -54,14 +54,14 @@ class JobStep:
     job_id: int | None
 
 
-def apply(jobs: Jobs, plan: WorkspacePlan, tell: Callable[[JobStep], None] = lambda _: None) -> dict[str, int]:
+def apply(jobs: Jobs, plan: WorkspacePlan, report: Callable[[JobStep], None] = lambda _: None) -> dict[str, int]:
     """Apply the plan, and return the id of each part's job.
 
     Stops at the first call that fails; what was done stays. Planned again and applied again, the end is the same.
 
     Args:
         plan: made from the state that the workspace is in.
-        tell: called before and after each call, and before a create that is repeated.
+        report: called before and after each call, and before a create that is repeated.
 
     Raises:
         DemuxError: as the calls of `Workspace` do.
@@ -69,10 +69,10 @@ def apply(jobs: Jobs, plan: WorkspacePlan, tell: Callable[[JobStep], None] = lam
     ids = {change.part: change.job_id for change in plan.changes if change.job and change.job_id is not None}
     for change in plan.changes:
         for call in change.calls:
-            before = partial(tell, _step(CallMoment.BEFORE, call, change, change.job_id))
+            before = partial(report, _step(CallMoment.BEFORE, call, change, change.job_id))
             before()
             job_id = _made(jobs, call, change, ids, before)
-            tell(_step(CallMoment.AFTER, call, change, job_id))
+            report(_step(CallMoment.AFTER, call, change, job_id))
     return ids
 
 

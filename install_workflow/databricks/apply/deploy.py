@@ -92,7 +92,7 @@ class FileStep:
     path: str
 
 
-Tell = Callable[[JobStep | FileStep], None]
+Report = Callable[[JobStep | FileStep], None]
 
 
 def preview_deployment(
@@ -123,33 +123,33 @@ def install(
     workspace: Workspace,
     wheel: Wheel,
     plan: WorkspacePlan,
-    tell: Tell,
-    turn: DeploymentLock,
+    report: Report,
+    lock: DeploymentLock,
     known: Collection[str] = (),
     files: Sequence[SettingsFile] = (),
 ) -> None:
     """Upload the wheel and files that are missing, then make each call of the plan; again, it changes nothing.
 
     Args:
-        plan: made from a state that was read after `turn` was begun.
-        turn: ours, begun.
+        plan: made from a state that was read after `lock` was taken.
+        lock: ours, held.
         known: names of games, for those that a task tells by their key.
 
     Raises:
         DemuxError: as the calls of `Workspace`, and as `DeploymentLock.run`; what was done stays.
     """
-    names = {*known, *turn.games}
+    names = {*known, *lock.games}
 
     def work() -> PlacementOutcome:
-        upload_wheel(workspace, wheel, tell)
-        upload_files(workspace.connection, files, lambda path: tell(FileStep(FileCall.UPLOAD, path)))
-        ids = apply(workspace, plan, _keeping(turn, tell))
-        return PlacementOutcome(planned_places(plan, ids, names), _filled(workspace, plan, ids, turn.filled))
+        upload_wheel(workspace, wheel, report)
+        upload_files(workspace.connection, files, lambda path: report(FileStep(FileCall.UPLOAD, path)))
+        ids = apply(workspace, plan, _keeping(lock, report))
+        return PlacementOutcome(planned_places(plan, ids, names), _filled(workspace, plan, ids, lock.filled))
 
-    turn.run(plan.plan_id, work, lambda: _places_now(workspace, turn, names), _written(plan))
+    lock.run(plan.plan_id, work, lambda: _places_now(workspace, lock, names), _written(plan))
 
 
-def settle(workspace: Workspace, plan: WorkspacePlan, turn: DeploymentLock, known: Collection[str] = ()) -> bool:
+def settle(workspace: Workspace, plan: WorkspacePlan, lock: DeploymentLock, known: Collection[str] = ()) -> bool:
     """Return whether the record had to be put right, where the plan has nothing to do; the arguments as for `install`.
 
     Raises:
@@ -157,23 +157,23 @@ def settle(workspace: Workspace, plan: WorkspacePlan, turn: DeploymentLock, know
     """
     assert plan.is_empty, "a plan with calls is installed"
     ids = apply(workspace, plan)
-    places = planned_places(plan, ids, {*known, *turn.games})
-    return turn.heal(plan.plan_id, PlacementOutcome(places, _filled(workspace, plan, ids, turn.filled)))
+    places = planned_places(plan, ids, {*known, *lock.games})
+    return lock.heal(plan.plan_id, PlacementOutcome(places, _filled(workspace, plan, ids, lock.filled)))
 
 
-def upload_wheel(workspace: Workspace, wheel: Wheel, tell: Callable[[FileStep], None]) -> None:
+def upload_wheel(workspace: Workspace, wheel: Wheel, report: Callable[[FileStep], None]) -> None:
     """Upload the wheel where it is missing; again, it changes nothing."""
     if wheel.content is not None and upload(workspace.connection, wheel.path, wheel.content):
-        tell(FileStep(FileCall.UPLOAD, wheel.path))
+        report(FileStep(FileCall.UPLOAD, wheel.path))
 
 
-def preview_removal(workspace: Workspace, settings: Settings, turn: DeploymentLock) -> Removal:
-    """Return all that apply made and that is there still; changes nothing. Our turn has begun."""
+def preview_removal(workspace: Workspace, settings: Settings, lock: DeploymentLock) -> Removal:
+    """Return all that apply made and that is there still; changes nothing. Our lock is held."""
     name = deployment_of(settings.databricks)
     plan = compare((), workspace.find(name, ()).jobs)
     wheels = settings.databricks.wheel_path or ""
     folder = wheel_folder(wheels, name)
-    folders = (folder, turn.folder, grants_files(workspace.connection, wheels, name).folder)
+    folders = (folder, lock.folder, grants_files(workspace.connection, wheels, name).folder)
     ours = [path for path in files_in(workspace.connection, folder) if is_our_wheel(path) or is_our_settings(path)]
     others = workspace.others(name) if ours else ()
     shared = wheels_of(others) | settings_paths(others)
@@ -182,21 +182,25 @@ def preview_removal(workspace: Workspace, settings: Settings, turn: DeploymentLo
         folder,
         tuple(path for path in ours if path not in shared),
         tuple(path for path in ours if path in shared),
-        turn.folder if turn.has_record else None,
+        lock.folder if lock.has_record else None,
         tuple(each for each in folders if is_empty_folder(workspace.connection, each)),
-        turn.made,
+        lock.made,
     )
 
 
 def remove_all(
-    workspace: Workspace, removal: Removal, tell: Tell, turn: DeploymentLock, first: Callable[[], None] = lambda: None
+    workspace: Workspace,
+    removal: Removal,
+    report: Report,
+    lock: DeploymentLock,
+    first: Callable[[], None] = lambda: None,
 ) -> None:
     """Remove the jobs, then the wheels and settings files and their folder, then the record, then folders above it.
 
     Again, it removes what was left.
 
     Args:
-        turn: ours, begun.
+        lock: ours, held.
         first: what comes before all that, once the deployment is claimed.
 
     Raises:
@@ -205,24 +209,24 @@ def remove_all(
 
     def work() -> PlacementOutcome:
         first()
-        apply(workspace, removal.plan, _keeping(turn, tell))
+        apply(workspace, removal.plan, _keeping(lock, report))
         for path in removal.files:
-            turn.keep()
+            lock.keep()
             if remove(workspace.connection, path):
-                tell(FileStep(FileCall.REMOVE, path))
+                report(FileStep(FileCall.REMOVE, path))
         for folder in (removal.folder, *removal.empty):
             # what another command has just written there stays
             if remove_empty(workspace.connection, folder) and folder in removal.empty:
-                tell(FileStep(FileCall.REMOVE, folder))
-        turn.forget()
+                report(FileStep(FileCall.REMOVE, folder))
+        lock.forget()
         if removal.record is not None:
-            tell(FileStep(FileCall.REMOVE, removal.record))
+            report(FileStep(FileCall.REMOVE, removal.record))
         for folder in removal.made:
             if remove_empty(workspace.connection, folder):
-                tell(FileStep(FileCall.REMOVE, folder))
+                report(FileStep(FileCall.REMOVE, folder))
         return PlacementOutcome()
 
-    turn.run(removal.plan.plan_id, work, lambda: _places_now(workspace, turn, turn.games), _written(removal.plan))
+    lock.run(removal.plan.plan_id, work, lambda: _places_now(workspace, lock, lock.games), _written(removal.plan))
 
 
 def require_applicable(
@@ -296,19 +300,19 @@ def _filled(workspace: Workspace, plan: WorkspacePlan, ids: Mapping[str, int], k
     return result
 
 
-def _keeping(turn: DeploymentLock, tell: Tell) -> Callable[[JobStep], None]:
+def _keeping(lock: DeploymentLock, report: Report) -> Callable[[JobStep], None]:
     """Return what renews our claim before a call, and passes its argument on."""
 
     def report_step(step: JobStep) -> None:
         if step.moment is CallMoment.BEFORE:
-            turn.keep()
-        tell(step)
+            lock.keep()
+        report(step)
 
     return report_step
 
 
-def _places_now(workspace: Workspace, turn: DeploymentLock, known: Iterable[str]) -> Places:
-    return deployed_places(workspace.find(turn.deployment, ()).jobs, known)
+def _places_now(workspace: Workspace, lock: DeploymentLock, known: Iterable[str]) -> Places:
+    return deployed_places(workspace.find(lock.deployment, ()).jobs, known)
 
 
 def _require_catalog(workspace: Workspace, catalog: str | None) -> None:

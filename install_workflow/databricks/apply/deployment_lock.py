@@ -1,4 +1,4 @@
-"""Our turn at changing a deployment: an optimistic lock on its record. Two installers at once double nothing."""
+"""The lock of a deployment: optimistic, on its record. Two installers at once double nothing."""
 
 from __future__ import annotations
 
@@ -109,7 +109,7 @@ class InstallerId:
 
 
 class DeploymentLock:
-    """One command's turn; all raise as `WorkspaceConnection.tried`.
+    """One command's lock of a deployment; all raise as `WorkspaceConnection.tried`.
 
     `begin` comes before the jobs are read, `run` makes the changes: it claims the version after the one that was read,
     which no other installer can have written then. So whoever makes a call has a plan from the state that is there.
@@ -124,11 +124,11 @@ class DeploymentLock:
         clock: Callable[[], datetime],
         record_id: str,
     ) -> None:
-        """Make a turn that has not begun.
+        """Make a lock that is not held.
 
         Args:
             wheel_path: the folder that has the record's.
-            record_id: what no other record has, for one that begins with this turn.
+            record_id: what no other record has, for one that begins with this lock.
         """
         form = deployment_format(deployment)
         self.deployment = deployment

@@ -170,11 +170,11 @@ def missing(connection: WorkspaceConnection, files: Iterable[SettingsFile]) -> t
     return tuple(file for file in files if size(connection, file.path) != len(file.content))
 
 
-def upload_files(connection: WorkspaceConnection, files: Iterable[SettingsFile], tell: Callable[[str], None]) -> None:
+def upload_files(connection: WorkspaceConnection, files: Iterable[SettingsFile], report: Callable[[str], None]) -> None:
     """Upload the files that are missing; again, it changes nothing."""
     for file in files:
         if upload(connection, file.path, file.content):
-            tell(file.path)
+            report(file.path)
 
 
 def needed(

@@ -138,7 +138,7 @@ _ABOUT_NAMES = (400, 404)
 
 _RECORD = TypeAdapter(GrantsRecord)
 
-Tell = Callable[[str, Sequence[GrantChange]], None]
+Report = Callable[[str, Sequence[GrantChange]], None]
 
 
 @dataclass(frozen=True, slots=True)
@@ -224,7 +224,7 @@ def preview_revoking(connection: WorkspaceConnection, databricks: DatabricksSett
 
 
 def apply(
-    outlook: GrantsPreview, tell: Tell = lambda _, __: None, before: Callable[[], None] = lambda: None
+    preview: GrantsPreview, report: Report = lambda _, __: None, before: Callable[[], None] = lambda: None
 ) -> GrantOutcome:
     """Return what was done once everything was tried; what the workspace refuses stops nothing else.
 
@@ -232,7 +232,7 @@ def apply(
     again, the end is the same.
 
     Args:
-        tell: called after each call, with the securable and what was done.
+        report: called after each call, with the securable and what was done.
         before: called before each call; what it raises ends all.
 
     Raises:
@@ -240,27 +240,27 @@ def apply(
         WorkspaceUnavailable: no usable answer; what was done stays.
         WorkspaceRefused: our login does not work any more.
     """
-    plan, kept = outlook.plan, outlook.kept
+    plan, kept = preview.plan, preview.kept
     if plan.is_empty:
         return GrantOutcome()
-    calls = _GrantCalls(outlook.catalog, tell, before)
+    calls = _GrantCalls(preview.catalog, report, before)
     if plan.calls:
-        kept = outlook.files.write(kept, begun(plan, kept.record))
+        kept = preview.files.write(kept, begun(plan, kept.record))
         for name, changes in plan.calls.items():
             calls.make(name, changes)
-    outlook.files.write(kept, record_after(plan, calls.done))
+    preview.files.write(kept, record_after(plan, calls.done))
     return GrantOutcome(frozenset(calls.done), (*calls.unknown_error(), *calls.failed))
 
 
 class _GrantCalls:
     """The calls of one apply."""
 
-    def __init__(self, catalog: GrantsApi, tell: Tell, before: Callable[[], None]) -> None:
+    def __init__(self, catalog: GrantsApi, report: Report, before: Callable[[], None]) -> None:
         self.done: set[Grant] = set()
         self.failed: list[DemuxError] = []
         self._unknown: set[str] = set()
         self._catalog = catalog
-        self._tell = tell
+        self._report = report
         self._before = before
 
     def make(self, name: str, changes: Sequence[GrantChange]) -> None:
@@ -279,7 +279,7 @@ class _GrantCalls:
             self._one_by_one(name, changes, refused)
         else:
             self.done |= {change.grant for change in changes}
-            self._tell(name, changes)
+            self._report(name, changes)
 
     def unknown_error(self) -> tuple[DemuxError, ...]:
         """Return the sentence about all principals that the workspace does not know."""
