@@ -5,6 +5,7 @@ A bad row is not an error (it goes to quarantine, see `causes`). An error stops 
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from enum import Enum, IntEnum
 from typing import ClassVar
 
@@ -58,6 +59,12 @@ class DemuxError(Exception):
 
 def _again(kind: type[DemuxError], message: str, remedy: str, fields: dict[str, object]) -> DemuxError:
     return kind(message, remedy, **fields)
+
+
+def exit_code_of(errors: Iterable[DemuxError]) -> ExitCode:
+    """Return the exit code of games or tables that failed: TRANSIENT where all of them may succeed later."""
+    may_succeed = all(error.kind is ErrorKind.TRANSIENT for error in errors)
+    return ExitCode.TRANSIENT if may_succeed else ExitCode.GAMES_FAILED
 
 
 class SettingsInvalid(DemuxError):

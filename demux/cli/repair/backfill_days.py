@@ -21,7 +21,7 @@ from demux.cli.output.reports import backfill_content, backfill_table, backfills
 from demux.core.control.games_and_rounds import Control
 from demux.core.delta.bronze_games import games_in_bronze
 from demux.core.error_mapping import named
-from demux.core.errors import DemuxError, ErrorKind, ExitCode, RangeInvalid
+from demux.core.errors import DemuxError, ExitCode, RangeInvalid, exit_code_of
 from demux.core.names import names_of
 from demux.core.root.layout import Layout
 from demux.core.text import counted, first_few, printable
@@ -190,8 +190,7 @@ class Backfilling:
             print_failure(f"failed: {game}: {error}")
         warn_of_undated(self._undated)
         if self._failed:
-            transient = all(error.kind is ErrorKind.TRANSIENT for error in self._failed.values())
-            raise typer.Exit(ExitCode.TRANSIENT if transient else ExitCode.GAMES_FAILED)
+            raise typer.Exit(exit_code_of(self._failed.values()))
         if not self._backfill.is_done:
             raise typer.Exit(ExitCode.INTERRUPTED)
 

@@ -17,7 +17,7 @@ from demux.cli.output.print_json import print_json
 from demux.cli.repair.maintain_text import done_content, done_text
 from demux.core.control.games_and_rounds import Control
 from demux.core.error_mapping import named
-from demux.core.errors import DemuxError, ErrorKind, ExitCode
+from demux.core.errors import ExitCode, exit_code_of
 from demux.core.names import names_of
 from demux.core.root.layout import Layout, layout_of
 from demux.core.root.lock import Access
@@ -148,7 +148,6 @@ def _go_on() -> None:
 
 
 def _exit_code(done: Collection[TableMaintenance], *, stopped: bool) -> ExitCode:
-    errors: list[DemuxError] = [one.error for one in done if one.error is not None]
-    if errors:
-        return ExitCode.TRANSIENT if all(e.kind is ErrorKind.TRANSIENT for e in errors) else ExitCode.GAMES_FAILED
+    if errors := [one.error for one in done if one.error is not None]:
+        return exit_code_of(errors)
     return ExitCode.INTERRUPTED if stopped else ExitCode.OK

@@ -21,7 +21,7 @@ from demux.cli.repair.maintain import maintain_if_due
 from demux.core.control.deployments_table import copy_record
 from demux.core.delta.bronze_games import games_in_bronze
 from demux.core.error_mapping import named
-from demux.core.errors import DemuxError, ErrorKind, ExitCode, GameUnknown, SessionLost, SettingsInvalid
+from demux.core.errors import DemuxError, ErrorKind, ExitCode, GameUnknown, SessionLost, SettingsInvalid, exit_code_of
 from demux.core.names import is_key, names_of
 from demux.core.reports import GameReport, IngestReport
 from demux.core.root.lock import Access
@@ -265,9 +265,8 @@ def exit_code(result: Round) -> ExitCode:
 
 
 def _worst(ended: Iterable[TaskEnd[GameReport]], *, complete: bool) -> ExitCode:
-    errors = [end.error for end in ended if end.error is not None]
-    if errors:
-        return ExitCode.TRANSIENT if all(e.kind is ErrorKind.TRANSIENT for e in errors) else ExitCode.GAMES_FAILED
+    if errors := [end.error for end in ended if end.error is not None]:
+        return exit_code_of(errors)
     return ExitCode.OK if complete else ExitCode.INTERRUPTED
 
 
