@@ -194,28 +194,17 @@ def _with_spark(
                 stop(spark)
 
 
-@contextmanager
-def file_errors(failure: Callable[[str], StorageFailed]) -> Iterator[None]:
-    """Run the block; an error of the file system becomes the failure of this reason."""
-    try:
-        yield
-    except OSError as error:
-        raise failure(error.strerror or str(error)) from error
-
-
 def log_to(folder: Path, log_format: LogFormat = LogFormat.TEXT) -> None:
     """Send our own log records to `demux.log`; the terminal is for people, but a job's output outlives its cluster."""
-
-    def failure(reason: str) -> StorageFailed:
-        return StorageFailed(
-            f"The log folder {folder} cannot be written: {reason}.",
-            "Free space, grant write permission, or name another folder with --root; nothing is lost.",
-            path=str(folder),
-        )
-
-    with file_errors(failure):
+    try:
         folder.mkdir(parents=True, exist_ok=True)
         handler: logging.Handler = logging.FileHandler(folder / "demux.log", encoding="utf-8")
+    except OSError as error:
+        raise StorageFailed(
+            f"The log folder {folder} cannot be written: {error.strerror or error}.",
+            "Free space, grant write permission, or name another folder with --root; nothing is lost.",
+            path=str(folder),
+        ) from error
     handlers = [handler, logging.StreamHandler(sys.stderr)] if on_databricks() else [handler]
     for each in handlers:
         each.setFormatter(formatter_of(as_json=log_format is LogFormat.JSON))

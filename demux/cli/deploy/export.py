@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
 from pathlib import Path
 
-from demux.cli.command import console, file_errors
+from demux.cli.command import console
 from demux.cli.deploy.workspace import connect, discover_games, print_step, read_deployment_lock, wheel_for
 from demux.core.errors import SettingsInvalid, StorageFailed
 from demux.core.settings.settings import Settings
@@ -29,19 +30,14 @@ def bundle(settings: Settings, out: Path, discovered: bool, wheel: str | None) -
         discover_games(read_deployment_lock(workspace, settings.databricks), settings, discovered),
     )
     files = bundle_files(preview.jobs, settings, found.path)
-
-    def failure(reason: str) -> StorageFailed:
-        remedy = "Name a folder that can be written with --out."
-        return StorageFailed(f"The bundle cannot be written below {out}: {reason}.", remedy, path=str(out))
-
-    with file_errors(failure):
+    with _bundle_errors(out):
         stale = _stale(out, files)
         (out / "resources").mkdir(parents=True, exist_ok=True)
     upload_wheel(workspace, found, print_step)
     upload_files(workspace.connection, preview.files, lambda path: print_step(FileStep(FileCall.UPLOAD, path)))
     for line in waiting_lines(preview.games.waiting):
         console.print(line, soft_wrap=True)
-    with file_errors(failure):
+    with _bundle_errors(out):
         _write(out, files, stale)
     console.print(f"Engine {settings.task_engine.value}.")
     console.print(f"wrote {', '.join(files)} below {printable(str(out))}", soft_wrap=True)
@@ -79,3 +75,16 @@ def _write(folder: Path, files: Mapping[str, str], stale: list[Path]) -> None:
     for file in stale:
         file.unlink()
         console.print(f"removed {printable(str(file))}", soft_wrap=True)
+
+
+@contextmanager
+def _bundle_errors(folder: Path) -> Iterator[None]:
+    """Run the block; an error of the file system becomes one of ours."""
+    try:
+        yield
+    except OSError as error:
+        raise StorageFailed(
+            f"The bundle cannot be written below {folder}: {error.strerror or error}.",
+            "Name a folder that can be written with --out.",
+            path=str(folder),
+        ) from error

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from demux.cli.command import console, file_errors
+from demux.cli.command import console
 from demux.cli.deploy.grants import grants_left_out
 from demux.cli.deploy.workspace import (
     connect,
@@ -44,8 +44,7 @@ def plan_workspace(
         print_busy(lock)
     preview = preview_deployment(workspace, settings, found, discover_games(lock, settings, discovered), lock.filled)
     if out is not None:
-        with file_errors(lambda reason: _not_saved(out, reason)):
-            out.write_text(to_text(preview.plan, workspace.connection.host), encoding="utf-8")
+        _save(out, to_text(preview.plan, workspace.connection.host))
     granting = preview_beside_jobs(workspace.connection, settings, (task.game for task in preview.games.tasks))
     if json:
         print_json(plan_content(preview, found, granting.plan if granting else None))
@@ -59,6 +58,12 @@ def plan_workspace(
         console.print(f"saved to {printable(str(out))}", soft_wrap=True)
 
 
-def _not_saved(file: Path, reason: str) -> StorageFailed:
-    remedy = "Name a file that can be written with --out FILE."
-    return StorageFailed(f"The plan cannot be saved to {file}: {reason}.", remedy, path=str(file))
+def _save(file: Path, text: str) -> None:
+    try:
+        file.write_text(text, encoding="utf-8")
+    except OSError as error:
+        raise StorageFailed(
+            f"The plan cannot be saved to {file}: {error.strerror or error}.",
+            "Name a file that can be written with --out FILE.",
+            path=str(file),
+        ) from error

@@ -8,7 +8,7 @@ import sys
 import threading
 from pathlib import Path
 
-from demux.cli.command import console, file_errors, warn
+from demux.cli.command import console, warn
 from demux.core.errors import StorageFailed
 from demux.core.log_format import formatter_of
 from demux.core.settings.settings import LogFormat, Settings
@@ -48,14 +48,15 @@ def write_page(status: Status, file: Path) -> None:
     """
     text = page(status_json(status))
     beside = file.with_name(f".{file.name}.tmp")
-
-    def failure(reason: str) -> StorageFailed:
-        remedy = "Name another file with --html, in a folder that is there and that you may write to."
-        return StorageFailed(f"The page {file} cannot be written: {reason}.", remedy, path=str(file))
-
-    with file_errors(failure):
+    try:
         beside.write_text(text, encoding="utf-8")
         beside.replace(file)
+    except OSError as error:
+        raise StorageFailed(
+            f"The page {file} cannot be written: {error.strerror or error}.",
+            "Name another file with --html, in a folder that is there and that you may write to.",
+            path=str(file),
+        ) from error
     console.print(f"{file} is the status as it is now; `demux serve` keeps it up to date", soft_wrap=True)
 
 
