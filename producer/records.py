@@ -48,7 +48,7 @@ class EventSink(Protocol):
     """A target that gives offsets: a Delta table, or a topic."""
 
     def position(self) -> TargetPosition:
-        """Return how far the target is; a target that is not there yet is at 0.
+        """Return the end offsets of the target; a target that is not there yet is at 0.
 
         Raises:
             SettingsInvalid: the target is there, and other code made it.

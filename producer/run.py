@@ -106,7 +106,7 @@ def produce(
     now: datetime,
     on_progress: Callable[[int], None] = lambda sent: None,
 ) -> ProduceReport:
-    """Return what was sent: earlier messages again, then new events, never the same event twice.
+    """Send earlier messages again, then new events, never the same event twice; return the counts.
 
     Registers the schemas, if they are not yet, and appends to the sink. Running it again sends the next events; after
     a crash it continues with the first event that is not in the target (a topic: see `KafkaSink`).
@@ -138,7 +138,7 @@ def produce(
 
 
 def clean_up(registry: ErasableRegistry, sink: EventSink) -> CleanUpReport:
-    """Return what was removed: the target if the producer made it, and the schemas with its mark; nothing else.
+    """Remove the target if the producer made it, and the schemas with its mark; nothing else.
 
     A second call finds nothing and is safe.
     """

@@ -88,7 +88,7 @@ def conflicts(requirements: Iterable[Requirement], installed: Mapping[str, str])
 
 
 def base_requirements(distribution: Distribution) -> list[Requirement]:
-    """Return what the distribution needs without its extras."""
+    """Return the requirements of the distribution without its extras."""
     every = [Requirement(line) for line in distribution.requires or []]
     return [one for one in every if one.marker is None or one.marker.evaluate({"extra": ""})]
 

@@ -56,7 +56,7 @@ def warn(sentence: str) -> None:
 
 
 def print_failure(sentence: str) -> None:
-    """Print what failed among the results; on standard error, where results are not printed."""
+    """Print a failure among the results; on standard error, where results are not printed."""
     (_warnings if console.quiet else console).print(printable(sentence), style="red", soft_wrap=True)
 
 

@@ -73,7 +73,7 @@ def _control(layout: Layout) -> tuple[str, ...]:
 
 
 def part_of(layout: Layout, path: str) -> RootPart | None:
-    """Return what the layout has at the path; None where it is no business of ours."""
+    """Return the folder that the layout has at the path; None where the path is not ours."""
     key = path.rpartition("/")[2]
     if is_key(key) and path == layout.silver_checkpoint(key):
         return RootPart.CHECKPOINTS

@@ -22,7 +22,7 @@ class Said:
 
 
 def said_in(sources: Mapping[str, str], conditions: Collection[str]) -> dict[str, tuple[Said, ...]]:
-    """Return what the sources say of each condition, by the name of its class; sorted, each once.
+    """Return the sentences of each condition in the sources, by the name of its class; sorted, each once.
 
     Args:
         sources: the text of each file, by path.
@@ -68,7 +68,7 @@ def _part(node: ast.expr) -> str:
 
 
 def _assigned(name: str, scope: ast.AST) -> list[ast.expr]:
-    """Return what is assigned to the name in this scope; of a module, outside its functions."""
+    """Return the values that are assigned to the name in this scope; of a module, outside its functions."""
     inside = scope.body if isinstance(scope, ast.Module) else ast.walk(scope)
     return [
         node.value

@@ -70,7 +70,7 @@ class Verdict(Enum):
 
 
 def verdict_of(exit_code: int) -> Verdict:
-    """Return what an exit code of pytest says; a test that cannot be collected catches nothing."""
+    """Return the verdict of an exit code of pytest; a test that cannot be collected catches nothing."""
     return {_ALL_PASSED: Verdict.SURVIVED, _SOME_FAILED: Verdict.CAUGHT}.get(exit_code, Verdict.NOT_RUN)
 
 

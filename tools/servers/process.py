@@ -170,7 +170,7 @@ class Server(ABC):
 
     @abstractmethod
     def _probe(self) -> Callable[[], bool]:
-        """Return what says whether the server answers; asked for once at each start."""
+        """Return a check whether the server answers; asked for once at each start."""
 
     def _started(self) -> ServerProcess:
         process = ServerProcess(self._launch)

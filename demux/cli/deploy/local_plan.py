@@ -63,7 +63,7 @@ def place_to_remove(settings: Settings, wait: bool) -> AbstractContextManager[Co
 
 
 def list_parts(place: CommandContext, parts: frozenset[RootPart]) -> tuple[Folder, ...]:
-    """Return what goes from the root; raises as `list_removable`, and as `Catalog.require` where tables go."""
+    """Return the folders to remove; raises as `list_removable`, and as `Catalog.require` where tables go."""
     found = list_removable(place.spark, place.settings, place.control, parts)
     if place.catalog is not None and any(folder.part is RootPart.TABLES for folder in found):
         place.catalog.require()
@@ -71,7 +71,7 @@ def list_parts(place: CommandContext, parts: frozenset[RootPart]) -> tuple[Folde
 
 
 def print_parts(found: tuple[Folder, ...]) -> None:
-    """Print what goes from the root."""
+    """Print the folders to remove from the root."""
     if found:
         console.print(folders_text(found), soft_wrap=True)
 

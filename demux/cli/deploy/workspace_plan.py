@@ -29,7 +29,7 @@ from install_workflow.databricks.jobs.jobs_api import Workspace
 def plan_workspace(
     settings: Settings, json: bool, everything: bool, out: Path | None, discovered: bool, wheel: str | None
 ) -> None:
-    """Print what would change in the workspace, and save the plan to `out`; options as of `demux plan`.
+    """Print the changes in the workspace, and save the plan to `out`; options as of `demux plan`.
 
     Raises:
         SettingsInvalid: no deployment is named.

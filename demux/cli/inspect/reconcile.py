@@ -50,7 +50,7 @@ def reconcile(
 
 
 def ledger_text(ledger: Ledger, everything: bool) -> RenderableType:
-    """Return what was found: the accounts that do not balance (with `everything`, all), and what is wrong with them."""
+    """Return the ledger as text: the accounts that do not balance (with `everything`, all), and their differences."""
     lines: list[RenderableType] = [*_intake_lines(ledger)]
     shown = [account for account in ledger.accounts if everything or not account.balances]
     if ledger.accounts:

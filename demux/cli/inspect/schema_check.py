@@ -111,7 +111,7 @@ def candidate(file: Path, roots: Sequence[Path]) -> Candidate:
 
 
 def check(registry: NamedRegistry, subject: str, new: Candidate, *, by_name: bool) -> SubjectCheck | None:
-    """Return what the file does to the subject; None where it is no part of the subject.
+    """Return the effect of the file on the subject; None where it is no part of the subject.
 
     It takes the place of the schema where that holds a message of the file, or of the import that has its path.
 

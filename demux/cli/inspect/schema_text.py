@@ -157,7 +157,7 @@ def diff_content(old: RegisteredSchema, new: RegisteredSchema, comparison: Schem
 
 
 def check_lines(name: str, checks: Sequence[SubjectCheck], problems: Sequence[str]) -> RenderableType:
-    """Return what the file does to each subject, and the outcome."""
+    """Return the effect of the file on each subject, and the outcome."""
     lines: list[RenderableType] = []
     for one in checks:
         latest = one.latest

@@ -92,7 +92,7 @@ def _rounded(seconds: float | None) -> float | None:
 
 
 def backfill_table(backfill: Backfill) -> RenderableType:
-    """Return what a backfill has done, in all its runs: a line for each game."""
+    """Return the result of a backfill over all its runs: a line for each game."""
     table = new_table("game", ">days done", ">rows in", ">silver", ">quarantine", ">seconds")
     by_game: dict[str, list[Day]] = {}
     for day in backfill.days:

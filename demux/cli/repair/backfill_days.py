@@ -245,7 +245,7 @@ def _days_to_do(
 
 
 def _there(spark: SparkSession | None, layout: Layout, wanted: BackfillRequest) -> BronzeDays:
-    """Return what bronze has of the games that are asked for, if they have a table."""
+    """Return the days that bronze has of the requested games with a table."""
     if (bronze := plain_bronze(layout)) is not None:
         rows = rows_by_day_of_files(layout.storage, bronze, layout.bronze, wanted.games)
     else:

@@ -163,7 +163,7 @@ class _Forgetting:
         return sorted(set(self._wanted) or known)
 
     def _finish(self) -> list[RemovedRows]:
-        """Return what was removed of requests that were killed; of one that only looks, nothing."""
+        """Finish requests that were killed, and return their results; none with `--dry-run`."""
         left = unfinished(self._scope.spark, self._scope.layout)
         if self._dry_run:
             if left:
@@ -184,7 +184,7 @@ class _Forgetting:
             return search.found
 
     def _remove(self, found: Iterable[SearchResult]) -> list[RemovedRows]:
-        """Return what was removed; searched again, as others may have written meanwhile."""
+        """Remove the records, return the results; games are searched again, as others may have written meanwhile."""
         removed = []
         request_id = uuid.uuid4().hex[:12]
         with console.status("removing …"):
@@ -215,7 +215,7 @@ class _Forgetting:
         return removed
 
     def _with_spark(self, step: Callable[[], _T]) -> _T:
-        """Return what a step that may be repeated does, with a session where a table asks for one."""
+        """Return the result of a step that may be repeated, with a session where a table asks for one."""
         try:
             return step()
         except TableUnsuited:

@@ -25,7 +25,7 @@ FINAL = (
 
 
 def found_text(found: Sequence[SearchResult]) -> Iterator[RenderableType]:
-    """Yield what was found: a line for each game that has something, and what could not be searched."""
+    """Yield the text of a search: a line for each game with a match, and the games that could not be searched."""
     shown = [one for one in found if one.rows or one.unreadable]
     if shown:
         yield _found_table(shown)
@@ -42,7 +42,7 @@ def found_content(found: Iterable[SearchResult]) -> ForgetJson:
 
 
 def removed_text(removed: Sequence[RemovedRows]) -> Iterator[RenderableType]:
-    """Yield what was removed: a line for each game, and what is still to be done."""
+    """Yield the text of an erasure: a line for each game, and what is still to do."""
     table = new_table("game", ">silver", ">bronze", ">quarantine")
     for one in removed[:_MOST_LINES]:
         table.add_row(_name(one.game), f"{one.silver:,}", f"{one.bronze:,}", f"{one.quarantine:,}")

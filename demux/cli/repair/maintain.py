@@ -94,7 +94,7 @@ def maintain_if_due(place: CommandContext) -> None:
 def _maintain_root(
     place: CommandContext, games: Collection[str], vacuum: Vacuum, json: bool = False
 ) -> tuple[TableMaintenance, ...]:
-    """Return what was done to each table; other commands have the root in between."""
+    """Maintain the root and return the result of each table; other commands have the root in between."""
     request, offsets_of = (
         _request(place.settings, games, vacuum, dry_run=False),
         game_offsets(place.spark, place.layout),
@@ -111,7 +111,7 @@ def _request(settings: Settings, games: Collection[str], vacuum: Vacuum, *, dry_
 def _maintained(
     upkeep: TableMaintainer, known: Iterable[str], games: Collection[str], json: bool
 ) -> tuple[TableMaintenance, ...]:
-    """Return what was done to each table, once it is printed."""
+    """Return the result of each table, once it is printed."""
     tables = tables_of(upkeep.layout, upkeep.request.settings, {names_of(game).key: game for game in known}, games)
     done: list[TableMaintenance] = []
     with console.status(Text("maintaining …")) as status:

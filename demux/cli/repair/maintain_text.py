@@ -21,7 +21,7 @@ _UNITS = ("B", "KiB", "MiB", "GiB", "TiB")
 
 
 def done_text(done: Sequence[TableMaintenance], held_back: Sequence[HeldBack], *, dry_run: bool) -> RenderableType:
-    """Return what was done by kind of table, what failed, and which games hold old files of bronze back."""
+    """Return the results by kind of table, the failures, and the games that hold old files of bronze back."""
     lines: list[RenderableType] = [_table(done)]
     lines += [Text(line, "yellow") for line in _held_lines(held_back)]
     lines += [

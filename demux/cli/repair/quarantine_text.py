@@ -105,7 +105,7 @@ def records_content(found: Sequence[DecodedRecord], rows: int) -> RecordsJson:
 
 
 def drop_text(found: Sequence[Droppable], before: datetime) -> Iterator[Text]:
-    """Yield what a drop takes away."""
+    """Yield a line for each cause and game that a drop removes, and the sum."""
     for one in found[:_MOST_LINES]:
         game = "without a game" if one.game is None else f"of {_cut(printable(one.game))}"
         yield Text(f"- drop {counted(one.rows, 'row')} {printable(one.cause)} {game}")

@@ -75,7 +75,7 @@ def spread(values: pa.Array, places: Sequence[int] | npt.NDArray[np.int64], coun
 
 
 def table_of(exported: object) -> pa.Table:
-    """Return what another library exports as an Arrow stream; unlike `pyarrow.table`, this does not import pandas."""
+    """Return a table that another library exports as an Arrow stream; unlike `pyarrow.table`, it imports no pandas."""
     return pa.RecordBatchReader.from_stream(exported).read_all()
 
 

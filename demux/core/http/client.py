@@ -132,7 +132,7 @@ class HttpClient:
         raise self._without_secrets(failure)
 
     def try_again(self, call: Callable[[], T]) -> T:
-        """Return what the call returns, made again after `HttpUnusable`, and where it breaks on what it reads.
+        """Return the result of the call, repeated after `HttpUnusable` and after an answer of another shape.
 
         Raises:
             HttpUnusable: no usable answer, however often it was asked.

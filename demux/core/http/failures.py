@@ -79,7 +79,7 @@ class CertificateRefused(Exception):
 def refusal(
     status: int, phrase: str, content: bytes, headers: Mapping[str, str] | None = None
 ) -> HttpUnusable | HttpRejected:
-    """Return what an answer that is no success means, whatever its body is."""
+    """Return the failure of an answer that is no success, whatever its body is."""
     body = _object(content)
     code = body.get("error_code")
     meant = _STATUS_OF_CODE.get(code, status) if isinstance(code, str) else status
@@ -92,7 +92,7 @@ def refusal(
 
 
 def request_failure(error: BaseException, timeout_s: float) -> HttpUnusable | CertificateRefused:
-    """Return what it means that a request failed with this error before there was a whole answer."""
+    """Return the failure of a request that ended with this error before there was a whole answer."""
     causes = [*_causes(error)]
     for cause in causes:
         if isinstance(cause, ssl.SSLCertVerificationError):

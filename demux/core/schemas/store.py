@@ -153,7 +153,7 @@ class SchemaStore:
         return found
 
     def contract(self, game: str) -> Contract:
-        """Return what the game's table does with changed schemas; what is approved by now is read where it asks."""
+        """Return the contract of the game's table; approvals are read where it asks for them."""
         registry = self._registry_of(game)
         if registry.contract.mode is not SchemaChanges.ASK:
             return registry.contract

@@ -74,7 +74,7 @@ class PayloadQuery:
 
 
 def verdicts_of(question: PayloadQuery, rows: pa.RecordBatch) -> list[MatchVerdict]:
-    """Return what is known of each row in the columns `LOOKED_AT`."""
+    """Return the verdict on each row; the rows have the columns `LOOKED_AT`."""
     records = list(_records(rows))
     if question.predicate is None:
         return [_by_bytes(question, record) for record in records]
@@ -189,7 +189,7 @@ def judged_rows(
     chosen: Callable[[pa.RecordBatch], pa.BooleanArray],
     rows: pa.RecordBatch,
 ) -> pa.RecordBatch:
-    """Return what is known of the chosen rows of quarantine, or of bronze, but for those that are another's."""
+    """Return the verdicts on the chosen rows of quarantine, or of bronze, without those that do not match."""
     rows = rows.filter(chosen(rows))
     columns = [
         rows.column("payload" if one.name == "bytes" and place is FoundIn.BRONZE else one.name) for one in LOOKED_AT

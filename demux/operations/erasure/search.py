@@ -168,7 +168,7 @@ def search_game(scope: SearchScope, game: str, read_batch: int) -> Iterator[Sear
 
 @contextmanager
 def search_without_game(scope: SearchScope) -> Iterator[SearchOutcome]:
-    """Yield what is found of records that never became a row of bronze, as `search_game`: only their bytes can tell."""
+    """Yield the outcome for records that never became a row of bronze, as `search_game`, by their bytes alone."""
     question = PayloadQuery(None, sought_in(scope.predicate), {})
     judge = partial(judged_rows, question, FoundIn.QUARANTINE, partial(_is_of_stage, Stage.BRONZE))
     table = scope.table(scope.layout.quarantine, _QUARANTINE)
@@ -247,7 +247,7 @@ def _undecoded(
     table: Snapshot,
     chosen: Callable[[pa.RecordBatch], pa.BooleanArray],
 ) -> Iterator[pa.RecordBatch]:
-    """Yield what is known of the chosen rows of a table, which are in no silver table."""
+    """Yield the verdicts on the chosen rows of a table, which are in no silver table."""
     refs: set[SchemaRef] = set()
     few = table.only(("stage", "game_name", "record_id", *REF))
     for batch in few.batches(scope.spark, lambda rows: rows.filter(chosen(rows)), _of(game)):

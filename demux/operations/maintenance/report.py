@@ -85,7 +85,7 @@ class MaintenanceSums:
 
 
 def sums(done: Iterable[TableMaintenance]) -> tuple[MaintenanceSums, ...]:
-    """Return what was done by kind, in the order of the kinds, without those that have no table."""
+    """Return the sums by kind, in the order of the kinds, without kinds that have no table."""
     found: dict[TableKind, MaintenanceSums] = {}
     for one in done:
         kind = one.table.kind

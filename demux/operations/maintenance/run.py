@@ -69,7 +69,7 @@ class TableMaintainer:
     _one_writes: Lock = field(default_factory=Lock)
 
     def run(self, tables: Collection[Table]) -> Iterator[TableMaintenance]:
-        """Yield what was done to each table, as it ends."""
+        """Maintain the tables and yield the result of each, as it ends."""
         self._state = read_state(self.layout)
         bronze = [table for table in tables if table.kind is TableKind.BRONZE]
         for table in bronze:

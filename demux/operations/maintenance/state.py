@@ -46,14 +46,14 @@ class MaintenanceState:
 
 
 def read_state(layout: Layout) -> MaintenanceState:
-    """Return what is known; nothing before the first time."""
+    """Return the state; an empty one before the first time."""
     if not layout.storage.exists(layout.maintenance):
         return MaintenanceState()
     return from_text(layout.storage.read_text(layout.maintenance))
 
 
 def write_state(layout: Layout, state: MaintenanceState) -> None:
-    """Write down what is known, in one step."""
+    """Write the state, in one step."""
     layout.storage.write_text(layout.maintenance, to_text(state))
 
 
@@ -70,7 +70,7 @@ def to_text(state: MaintenanceState) -> str:
 
 
 def from_text(text: str) -> MaintenanceState:
-    """Return what such a text says."""
+    """Return the state of a text that `to_text` made."""
     content = json.loads(text)
     since = content["since"]
     return MaintenanceState(

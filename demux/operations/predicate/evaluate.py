@@ -147,7 +147,7 @@ def _inverted(found: Outcomes) -> Outcomes:
 
 
 def _both(one: Outcomes, other: Outcomes) -> Outcomes:
-    """Return what AND of independent parts may be."""
+    """Return the possible values of AND of independent parts."""
     not_false = pc.or_(other.true, other.null)
     null = pc.or_(pc.and_(one.null, not_false), pc.and_(one.true, other.null))
     return Outcomes(pc.and_(one.true, other.true), pc.or_(one.false, other.false), null)

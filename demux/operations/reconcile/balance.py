@@ -329,7 +329,7 @@ def _account(game: str, batch: int | None, tallies: Sequence[Tally]) -> Account:
 
 
 def differences(tallies: Iterable[Tally]) -> tuple[LedgerDifference, ...]:
-    """Return what does not balance, without examples, in the order of the kinds and then of the games."""
+    """Return the differences, without examples, in the order of the kinds and then of the games."""
     together: defaultdict[tuple[LedgerFault, str | None], list[Tally]] = defaultdict(list)
     for tally in tallies:
         if tally.places.kind is not None:

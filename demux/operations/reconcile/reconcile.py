@@ -64,7 +64,7 @@ def reconcile(
     games: Collection[str] | None = None,
     grain: Grain = Grain.GAME,
 ) -> Ledger:
-    """Return what balances and what does not; safe at any time, whatever else is at work.
+    """Return the ledger of a root; safe at any time, whatever else runs.
 
     A difference counts that two readings find, or one, where nothing was written since.
 
@@ -176,7 +176,7 @@ class SourceSide:
 
 
 def of_source(engine: Engine, spark: SparkSession | None, reading: ConsistentSnapshot) -> SourceSide:
-    """Return what balances between the source and bronze, of a reading whose other tables the engine knows."""
+    """Return the ledger between the source and bronze, of a reading whose other tables the engine knows."""
     offsets = reading.source_offsets
     if offsets is None:
         return SourceSide(None, notes=("The source was not compared: bronze was made again meanwhile.",))

@@ -89,7 +89,7 @@ class Snapshot:
         changed: Callable[[pa.RecordBatch], pa.RecordBatch],
         only: tuple[str, Collection[str]] | None = None,
     ) -> Iterator[pa.RecordBatch]:
-        """Yield what the function makes of the table's rows, batch by batch.
+        """Yield the table's rows, each batch as the function returns it.
 
         Args:
             changed: gets rows in the columns; Spark's tasks call it there.
@@ -119,7 +119,7 @@ class Snapshot:
 def frame_batches(
     frame: DataFrame, changed: Callable[[Iterable[pa.RecordBatch]], Iterator[pa.RecordBatch]] = iter
 ) -> Iterator[pa.Table]:
-    """Yield what the function, which Spark's tasks call, makes of the rows of a frame: a table for each batch."""
+    """Yield a table for each batch of a frame, as the function, which Spark's tasks call, returns it."""
 
     def packed(batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
         # a row for each batch, which a session can give without a Python object for each value

@@ -142,7 +142,7 @@ class StatusServer(ThreadingHTTPServer):
             self._room.release()
 
     def handle_error(self, request: Any, client_address: Any) -> None:
-        """Note what went wrong with a connection; who went away is no news."""
+        """Log the failure of a connection; a client that went away is no error."""
         _LOG.info("connection from %s", client_address, exc_info=True)
 
 

@@ -97,7 +97,7 @@ class StatusReader:
     def _table(
         self, path: str, read: Callable[[deltalake.DeltaTable], Found], nothing: Found | None = None
     ) -> Found | None:
-        """Return what is read of a table, again only if it changed; `nothing` without one, None if it is unreadable."""
+        """Return a table's content, read again only if it changed; `nothing` without one, None if it is unreadable."""
         try:
             table = self._open.get(path)
             if table is None:

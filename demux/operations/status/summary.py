@@ -44,7 +44,7 @@ def status_of(
     schemas_of: Callable[[str], GameSchemas] = lambda game: GameSchemas("default", SubjectRule(game)),
     fresh_within_s: Callable[[str], float | None] = lambda game: None,
 ) -> Status:
-    """Return what the facts say.
+    """Return the status that the facts make.
 
     Args:
         reasons: why a game is not admitted, by name.

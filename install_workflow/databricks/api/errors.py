@@ -86,7 +86,7 @@ def compute_refusal(host: str, reason: str) -> tuple[str, str] | None:
 
 
 def _allowed(path: str) -> str:
-    """Return what to do about a field that a policy forbids."""
+    """Return the remedy for a field that a policy forbids."""
     top, _, inner = path.partition(".")
     if top == "data_security_mode":
         return (

@@ -287,7 +287,7 @@ def _written(plan: WorkspacePlan) -> frozenset[int]:
 
 
 def _filled(workspace: Workspace, plan: WorkspacePlan, ids: Mapping[str, int], known: Filled) -> Filled:
-    """Return what the server added to each job; asks for those of which it is not known, as they are just written."""
+    """Return the fields that the server added to each job; asks for jobs that were just written."""
     result = {}
     for change in plan.changes:
         if change.job is None:
@@ -301,7 +301,7 @@ def _filled(workspace: Workspace, plan: WorkspacePlan, ids: Mapping[str, int], k
 
 
 def _keeping(lock: DeploymentLock, report: Report) -> Callable[[JobStep], None]:
-    """Return what renews our claim before a call, and passes its argument on."""
+    """Return a callback that renews our claim before each call, and passes its argument on."""
 
     def report_step(step: JobStep) -> None:
         if step.moment is CallMoment.BEFORE:

@@ -73,7 +73,7 @@ def places(tasks: Iterable[tuple[str, Mapping[str, Any]]]) -> dict[str, tuple[st
 def settings_details(
     part: str, before: Mapping[str, Any], after: Mapping[str, Any], were: Places, will_be: Places
 ) -> Iterator[Detail]:
-    """Yield what differs in the settings: tasks first, then clusters and environments, then the job's own fields.
+    """Yield the differences in the settings: tasks first, then clusters and environments, then the job's own fields.
 
     Args:
         before: the settings as they are, from `comparable`.
@@ -93,14 +93,14 @@ def settings_details(
 def task_details(
     part: str, before: Mapping[str, Any], after: Mapping[str, Any], were: Places, will_be: Places
 ) -> Iterator[Detail]:
-    """Yield what differs in the tasks, by key; the arguments are those of `settings_details`."""
+    """Yield the differences in the tasks, by key; the arguments are those of `settings_details`."""
     old, new = before.get("tasks", {}), after.get("tasks", {})
     for key in sorted({*old, *new}):
         yield from _task(part, key, old.get(key), new.get(key), were, will_be)
 
 
 def permission_details(before: Sequence[Permission], after: Sequence[Permission]) -> Iterator[Detail]:
-    """Yield what differs in who may do what."""
+    """Yield the differences in the permissions."""
     old, new = ({(each.kind, each.principal): each.level.value for each in side} for side in (before, after))
     for kind, principal in sorted({*old, *new}, key=lambda who: (who[0].value, who[1])):
         levels = old.get((kind, principal)), new.get((kind, principal))
@@ -172,7 +172,7 @@ def _games(
 def _named(
     subject: str, inner: str, before: Mapping[str, Any] | None, after: Mapping[str, Any] | None
 ) -> Iterator[Detail]:
-    """Yield what differs in a cluster or an environment; its fields are in the object `inner`."""
+    """Yield the differences in a cluster or an environment; its fields are in the object `inner`."""
     if before is None or after is None:
         yield Detail(DifferenceKind.ADDED if before is None else DifferenceKind.REMOVED, subject)
     else:
@@ -222,7 +222,7 @@ def _parameters(subject: str, path: str, before: list[str], after: list[str]) ->
 
 
 def _brief(key: str, task: Mapping[str, Any]) -> dict[str, Any]:
-    """Return what one wants to know of a task that comes or goes."""
+    """Return games, engine and cluster of a task that is added or removed."""
     known = {
         "games": [*games_of(key, task).values()],
         "engine": engine_of(key, task),

@@ -44,7 +44,7 @@ def sides(deployed: Object, desired: Object, filled: Object | None = None) -> Se
 
 
 def filled_in(deployed: Object, desired: Object) -> dict[str, Any]:
-    """Return what the server added to the settings; both from `comparable`, deployed as just written.
+    """Return the fields that the server added to the settings; both from `comparable`, deployed as just written.
 
     A cluster is in it even where nothing was added: nothing is known of one that is not.
     """

@@ -267,7 +267,7 @@ _UNKNOWN = _SERVER
 
 
 def field_of(kind: str, name: str) -> JobField:
-    """Return what the table says of a field; one that it does not know is the server's, with any value."""
+    """Return the entry of a field; one that the table does not have is the server's, with any value."""
     return FIELDS.get(kind, {}).get(name, _UNKNOWN)
 
 

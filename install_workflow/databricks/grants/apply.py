@@ -76,7 +76,7 @@ class GrantsApi:
             ) from None
 
     def held(self, names: Iterable[str]) -> dict[str, frozenset[Grant] | None]:
-        """Return what is granted directly on each of these; None where there is no such thing. Changes nothing.
+        """Return the direct grants on each of these; None where there is no such thing. Changes nothing.
 
         One call or more for each, several at once; none for what is in something that is not there.
 
@@ -92,7 +92,7 @@ class GrantsApi:
         return result
 
     def grants_on(self, name: str) -> frozenset[Grant] | None:
-        """Return what is granted directly on one securable; None when there is none. Changes nothing."""
+        """Return the direct grants on one securable; None when there is none. Changes nothing."""
         path, doing = _path(name), f"read the grants on {name}"
         found: set[Grant] = set()
         token = None
@@ -165,7 +165,7 @@ def grants_files(connection: WorkspaceConnection, wheel_path: str, deployment: s
 def preview_grants(
     connection: WorkspaceConnection, settings: Settings, games: GrantedGames | None = None, known: Iterable[str] = ()
 ) -> GrantsPreview:
-    """Return what would change; changes nothing.
+    """Return the plan of the grants; changes nothing.
 
     A call or more for each game with readers; without `games` also for each job of ours and each 100 jobs of the
     workspace.
@@ -194,7 +194,7 @@ def preview_grants(
 def preview_beside_jobs(
     connection: WorkspaceConnection, settings: Settings, games: Iterable[str]
 ) -> GrantsPreview | None:
-    """Return what would change beside the jobs of these games; None where no grants are wanted, and never were.
+    """Return the plan of the grants beside the jobs of these games; None where no grants are wanted, and never were.
 
     Where the section `grants` is empty, what we granted before is taken back; without a catalog nothing is looked at.
 
@@ -211,7 +211,7 @@ def preview_beside_jobs(
 
 
 def preview_revoking(connection: WorkspaceConnection, databricks: DatabricksSettings) -> GrantsPreview:
-    """Return what takes back all that is ours; changes nothing.
+    """Return the plan that revokes all our grants; changes nothing.
 
     Raises:
         PlanRefused: our record cannot be used.
@@ -226,7 +226,7 @@ def preview_revoking(connection: WorkspaceConnection, databricks: DatabricksSett
 def apply(
     preview: GrantsPreview, report: Report = lambda _, __: None, before: Callable[[], None] = lambda: None
 ) -> GrantOutcome:
-    """Return what was done once everything was tried; what the workspace refuses stops nothing else.
+    """Apply the plan and return the result; what the workspace refuses stops nothing else.
 
     A grant is in our record before it is made, so that one whose apply died is still ours. Looked at again and applied
     again, the end is the same.

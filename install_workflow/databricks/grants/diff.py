@@ -276,7 +276,7 @@ def _change(
     held: Held,
     tables: Mapping[str, str],
 ) -> GrantChange:
-    """Return what happens to a grant that is ours, or that is wanted and not there."""
+    """Return the change of a grant that is ours, or that is wanted and not there."""
     unfinished = grant not in record.granted
     if grant not in present and grant in wanted:
         return GrantChange(GrantAction.GRANT, grant, _why_granted(grant, wanted[grant], record))

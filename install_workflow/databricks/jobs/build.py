@@ -144,7 +144,7 @@ def _description(settings: Settings) -> str:
 
 
 def permissions(settings: PermissionSettings) -> tuple[Permission, ...]:
-    """Return who may do what with each job, sorted."""
+    """Return the permissions on each job, sorted."""
     by_kind = {
         PrincipalKind.GROUP: settings.groups,
         PrincipalKind.SERVICE_PRINCIPAL: settings.service_principals,

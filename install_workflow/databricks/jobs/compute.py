@@ -191,7 +191,7 @@ def is_serverless(task: Mapping[str, Any]) -> bool:
 
 
 def compute_in(jobs: Iterable[Mapping[str, Any]]) -> Compute | None:
-    """Return what the tasks of these jobs of the Jobs API run on; None where they do not say it."""
+    """Return the compute of the tasks of these jobs of the Jobs API; None where they do not say it."""
     jobs = list(jobs)
     if any(is_serverless(task) for job in jobs for task in job.get("tasks", ())):
         return Compute.SERVERLESS
@@ -209,6 +209,6 @@ def cluster_of(task_key: str, task: Mapping[str, Any]) -> str | None:
 
 
 def requirements_of(job: Mapping[str, Any]) -> list[str]:
-    """Return what the environments of a job of the Jobs API install."""
+    """Return the dependencies that the environments of a job of the Jobs API install."""
     specs = [each.get("spec", {}) for each in job.get("environments", [])]
     return [requirement for spec in specs for requirement in spec.get("dependencies", [])]

@@ -200,7 +200,7 @@ class Workspace:
         return settings
 
     def _permissions(self, job_id: int) -> tuple[Permission, ...]:
-        """Return who may do what, beside the owner and what is inherited; keeps the owner."""
+        """Return the permissions on the job, without the owner's and inherited ones; keeps the owner."""
         direct = self.connection.read(f"{_PERMISSIONS}/{job_id}", f"read who may use the job {job_id}", _direct)
         for (kind, name), level in direct:
             if level == _OWNER:
@@ -222,7 +222,7 @@ def _with_settings(page: dict[str, Any]) -> dict[str, Any]:
 
 
 def _direct(answer: Mapping[str, Any]) -> list[tuple[Principal, str]]:
-    """Return who has which level, without what is inherited."""
+    """Return the level of each principal, without inherited ones."""
     return [
         (principal, str(permission["permission_level"]))
         for entry in answer.get("access_control_list", [])

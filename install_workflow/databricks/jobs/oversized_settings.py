@@ -94,7 +94,7 @@ def settings_paths(jobs: Iterable[Mapping[str, Any]]) -> frozenset[str]:
 
 
 def in_groups(games: Sequence[str]) -> list[tuple[str, ...]]:
-    """Return what names the games, in the same order, in groups that fit into a task each; one for no games."""
+    """Return the arguments that name the games, in order, in groups that fit into a task each; one for no games."""
     groups: list[list[str]] = [[]]
     size = 0
     for game in games:

@@ -95,7 +95,7 @@ class TaskMaker:
 
 
 def maker(settings: Settings, wheel: str) -> TaskMaker:
-    """Return what makes the tasks of a deployment.
+    """Return the maker of a deployment's tasks.
 
     Raises:
         SettingsInvalid: as `arguments`.

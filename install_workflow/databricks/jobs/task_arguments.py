@@ -109,7 +109,7 @@ def arguments(settings: Settings) -> TaskArguments:
 
 
 def _of_tasks(settings: Settings) -> dict[str, object]:
-    """Return what the tasks get: not our login, and how a machine without an identity of the cloud reaches the root."""
+    """Return the settings of the tasks: without our login, with credentials for a machine that has no identity."""
     values = {key: value for key, value in changed_values(settings).items() if not key.startswith("databricks.login.")}
     databricks = settings.databricks
     by_itself = databricks.compute_kind is Compute.DEDICATED or databricks.cluster.environment

@@ -185,7 +185,7 @@ def _descriptor(schema: CompiledSchema) -> Descriptor:
 
 
 def _unset(before: Declared, after: Declared) -> str:
-    """Return what an unset field's column holds now, with `{column}` for its path; empty where that is the same."""
+    """Return a clause on the new value of an unset field, `{column}` for its path; empty where it is the same."""
     match before.presence is FieldPresence.IMPLICIT, after.presence is FieldPresence.IMPLICIT:
         case True, False:
             return "column {column} is NULL where the field is unset, no longer the default"

@@ -30,7 +30,7 @@ _SAME_BYTES = ({F.TYPE_FIXED32, F.TYPE_SFIXED32}, {F.TYPE_FIXED64, F.TYPE_SFIXED
 
 
 def type_reading(writer: Declared, reader: Declared) -> ReadEffect:
-    """Return what becomes of a single value; the fields of a message are compared by themselves."""
+    """Return the effect on a single value; the fields of a message are compared by themselves."""
     wrote, reads = writer.proto_type, reader.proto_type
     if writer.delimited != reader.delimited:
         return _never(writer, reader)
@@ -57,7 +57,7 @@ def type_reading(writer: Declared, reader: Declared) -> ReadEffect:
 
 
 def cardinality_reading(writer: Declared, reader: Declared) -> ReadEffect:
-    """Return what becomes of the number of values."""
+    """Return the effect on the number of values."""
     match writer.cardinality, reader.cardinality:
         case (Cardinality.REPEATED, Cardinality.MAP):
             return _loss("a map keeps no order, and of entries with one key only the last")
@@ -69,7 +69,7 @@ def cardinality_reading(writer: Declared, reader: Declared) -> ReadEffect:
 
 
 def presence_reading(writer: Declared, reader: Declared) -> ReadEffect:
-    """Return what becomes of a field that is unset."""
+    """Return the effect on an unset field."""
     if reader.presence is FieldPresence.REQUIRED and writer.presence is not FieldPresence.REQUIRED:
         return ReadEffect(WireCompatibility.INCOMPATIBLE, f"{reader.name} may be unset, and the reader requires it")
     both_single = writer.cardinality is reader.cardinality is Cardinality.SINGULAR
@@ -79,14 +79,14 @@ def presence_reading(writer: Declared, reader: Declared) -> ReadEffect:
 
 
 def missing_reading(reader: Declared) -> ReadEffect:
-    """Return what becomes of a message whose writer does not know the reader's field."""
+    """Return the effect on a message whose writer does not know the reader's field."""
     if reader.presence is FieldPresence.REQUIRED:
         return ReadEffect(WireCompatibility.INCOMPATIBLE, f"{reader.name} is missing, and the reader requires it")
     return FINE
 
 
 def unknown_reading(writer: Declared, written: Fields, read: Fields) -> ReadEffect:
-    """Return what becomes of a field that the reader does not know."""
+    """Return the effect on a field that the reader does not know."""
     if writer.oneof is None:
         return FINE
     members = (number for number, field in written.items() if field.oneof == writer.oneof)
@@ -96,7 +96,7 @@ def unknown_reading(writer: Declared, written: Fields, read: Fields) -> ReadEffe
 
 
 def oneof_reading(number: int, written: Fields, read: Fields) -> ReadEffect:
-    """Return what becomes of several fields that the writer may set at once, and the reader may not."""
+    """Return the effect on several fields that the writer may set at once, and the reader may not."""
     oneof = read[number].oneof
     if oneof is None:
         return FINE

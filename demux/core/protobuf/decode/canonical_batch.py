@@ -126,7 +126,7 @@ class QuickCheck:
 
 
 def parser(files: FileDescriptorSet) -> Parser:
-    """Return what reads and writes a lowered message (`demux.core.protobuf.decode.lowered_descriptor`)."""
+    """Return the parser of a lowered message, which writes it too (`demux.core.protobuf.decode.lowered_descriptor`)."""
     root = pool_of(files).FindMessageTypeByName(ROOT)
     made: Parser = ptars.HandlerPool([root.file], config=_PTARS_CONFIG).get_for_message(root)
     return made
