@@ -21,8 +21,9 @@ from demux.core.delta.batch_commit import BatchCounts
 from demux.core.delta.log import newest_transaction
 from demux.core.delta.parquet_writer import schema_json
 from demux.core.errors import CheckpointLost, DemuxError, SettingsInvalid, TableLost
-from demux.core.reports import IngestReport
+from demux.core.reports import IngestReport, total
 from demux.core.root.layout import Layout, layout_of
+from demux.core.root.lock import TableLock, unlocked
 from demux.core.settings.settings import Settings, Sink
 from demux.core.storage.files import Storage
 from demux.core.streaming.checkpoints import read_checkpoint
@@ -33,6 +34,7 @@ def ingest(
     spark: SparkSession,
     settings: Settings,
     trigger: Trigger = TAKE_ALL,
+    lock: TableLock = unlocked,
     *,
     accept_gaps: bool = False,
     on_batch: Callable[[IngestReport], None] = lambda _: None,
@@ -42,6 +44,7 @@ def ingest(
     A second run ingests only what is new; after a crash it finishes the batch under way.
 
     Args:
+        lock: keeps others away while the quarantine table is written.
         accept_gaps: whether to continue where the broker has lost unread records, and to record the gap.
         on_batch: called with the report of each batch.
 
@@ -54,11 +57,12 @@ def ingest(
     wrapper = wrapper_format(settings)
     tables = file_sink.OpenTables(layout.storage)
     write_batch = _writer(tables, layout, settings.run.sink)
-    counts: list[BatchCounts] = []
+    done: list[IngestReport] = []
 
     def one_batch(frame: DataFrame, batch: Batch) -> None:
-        counts.append(write_batch(layout, frame, wrapper, batch))
-        on_batch(_report(counts[-1:]))
+        counts = write_batch(layout, frame, wrapper, batch, lock)
+        done.append(IngestReport(counts.rows_in, counts.rows_good, counts.rows_quarantined))
+        on_batch(done[-1])
 
     require_checkpoint(spark, layout)
     _require_columns(spark, tables, layout, wrapper)
@@ -70,7 +74,7 @@ def ingest(
         # the source may say more than the query that it broke
         check_source(spark, settings)
         raise
-    return _report(counts)
+    return total(done)
 
 
 def require_checkpoint(spark: SparkSession, layout: Layout) -> None:
@@ -152,11 +156,3 @@ def _columns(spark: SparkSession, tables: file_sink.OpenTables, layout: Layout) 
     if not layout.storage.table_exists(layout.bronze):
         return Struct(())
     return columns_of_spark(spark.read.format("delta").load(layout.bronze).schema)
-
-
-def _report(counts: list[BatchCounts]) -> IngestReport:
-    return IngestReport(
-        sum(count.rows_in for count in counts),
-        sum(count.rows_good for count in counts),
-        sum(count.rows_quarantined for count in counts),
-    )
