@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from functools import partial
+from math import ceil
 
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as F
@@ -25,9 +26,13 @@ from demux.core.reports import IngestReport, total
 from demux.core.root.layout import Layout, layout_of
 from demux.core.root.lock import TableLock, unlocked
 from demux.core.settings.settings import Settings, Sink
+from demux.core.settings.source import SourceKind
 from demux.core.storage.files import Storage
 from demux.core.streaming.checkpoints import read_checkpoint
 from demux.core.streaming.query import TAKE_ALL, Trigger, run_query
+
+# a fifth of a second of a core
+_ROWS_PER_TASK = 50_000
 
 
 def ingest(
@@ -58,8 +63,13 @@ def ingest(
     tables = file_sink.OpenTables(layout.storage)
     write_batch = _writer(tables, layout, settings.run.sink)
     done: list[IngestReport] = []
+    # elsewhere a record may have an id by its place in a task, which must be the same when the batch comes again
+    has_positions = settings.source.kind is SourceKind.KAFKA and settings.archive.path is None
+    may_join = has_positions and settings.kafka.min_partitions is None
 
     def one_batch(frame: DataFrame, batch: Batch) -> None:
+        if done and may_join:
+            frame = frame.coalesce(tasks_for(done[-1].rows_in))
         counts = write_batch(layout, frame, wrapper, batch, lock)
         done.append(IngestReport(counts.rows_in, counts.rows_good, counts.rows_quarantined))
         on_batch(done[-1])
@@ -75,6 +85,15 @@ def ingest(
         check_source(spark, settings)
         raise
     return total(done)
+
+
+def tasks_for(rows: int) -> int:
+    """Return how many tasks a batch needs that has about as many rows as the one before it.
+
+    Each task writes a file for each game that it meets, which costs two milliseconds of a core however few rows it has,
+    and as much again when it is decoded.
+    """
+    return max(1, ceil(rows / _ROWS_PER_TASK))
 
 
 def require_checkpoint(spark: SparkSession, layout: Layout) -> None:

@@ -31,7 +31,7 @@ from confluent_kafka.admin import AdminClient, NewTopic
 from deltalake import DeltaTable
 
 from benchmarks.support.events import Events, made_events
-from benchmarks.support.page import write_section
+from benchmarks.support.page import RESULTS, write_section
 from benchmarks.support.plots import draw_all
 from benchmarks.support.points import PLOTS, STREAMS, Point, loaded, save
 from demux.core.control.freshness import NO_FRESHNESS, Freshness, bucket_of, merge
@@ -282,13 +282,21 @@ def cpu_s(pid: int) -> float:
     return found
 
 
-def lines(found: Sequence[Measured]) -> list[str]:
-    """Return the results as Markdown."""
+def lines(found: Sequence[Measured], page: str) -> list[str]:
+    """Return the results as Markdown; a variant that was not measured now has the line that `page` has of it."""
+    measured = {one.variant.name: _line(one) for one in found}
+    section = page.partition(f"## {TITLE}\n")[2].partition("\n## ")[0].splitlines()
+    before = {line.split(" | ")[0].removeprefix("| "): line for line in section if line.startswith("| ")}
+    every = {
+        **{variant.name: variant for variant in VARIANTS.values()},
+        **{one.variant.name: one.variant for one in found},
+    }
+    shown = [variant for variant in every.values() if variant.name in {*measured, *before}]
     return [
         "| | p50, s (bar) | p95, s (bar) | by the rows: p50, p95 | sent per second | idle process, share of a core | "
         "idle round, ms |",
         "| --- | ---: | ---: | ---: | ---: | ---: | ---: |",
-        *(_line(one) for one in found),
+        *(measured.get(variant.name) or before[variant.name] for variant in shown),
         "",
         "Bars for the idle: a process under 2 % of a core, a round under 50 ms of a core.",
         "",
@@ -357,7 +365,9 @@ def main() -> None:
     new = points(found)
     save([*(one for one in kept if one.design not in {each.design for each in new}), *new], PLOTS)
     draw_all(loaded(PLOTS))
-    write_section(TITLE, "python -m benchmarks.kafka.freshness", details, lines(found))
+    write_section(
+        TITLE, "python -m benchmarks.kafka.freshness", details, lines(found, RESULTS.read_text(encoding="utf-8"))
+    )
 
 
 if __name__ == "__main__":
