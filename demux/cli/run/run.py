@@ -43,7 +43,7 @@ _UNITS = {"s": 1, "m": 60, "h": 3600}
 # a round without new rows has hardly anything to do
 _IDLE_S = 10.0
 # between two looks at whether another command waits for the root
-_LOOK_S = 0.2
+_LOOK_S = 0.5
 # in a store, whoever waits for the root looks twice a second
 _AWAY_S = 1.0
 
