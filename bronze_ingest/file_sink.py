@@ -34,6 +34,7 @@ from demux.core.delta.parquet_writer import (
 from demux.core.errors import TableUnsuited, TaskInterrupted
 from demux.core.extras import deltalake
 from demux.core.root.layout import Layout
+from demux.core.root.lock import TableLock
 from demux.core.spark.map_in_arrow import ArrowFunction, Batches, map_in_arrow, numbered
 from demux.core.storage.files import Storage
 from demux.core.tables import QUARANTINE
@@ -90,9 +91,12 @@ def can_write(tables: OpenTables, layout: Layout) -> bool:
 
 
 def write_batch(
-    tables: OpenTables, layout: Layout, frame: DataFrame, wrapper: WrapperFormat, batch: Batch
+    tables: OpenTables, layout: Layout, frame: DataFrame, wrapper: WrapperFormat, batch: Batch, lock: TableLock
 ) -> BatchCounts:
-    """Write a micro-batch of source records and return its counts; safe to call again for the same batch."""
+    """Write a micro-batch of source records and return its counts; safe to call again for the same batch.
+
+    Holds the lock of quarantine while that is written: games are decoded meanwhile.
+    """
     storage, bronze, quarantine = layout.storage, layout.bronze, layout.quarantine
     into = _prepared(tables, bronze, bronze_columns(wrapper), PARTITION)
     now = datetime.now(timezone.utc)
@@ -103,8 +107,9 @@ def write_batch(
     bad = [file for file in files if file.table == quarantine]
     commit_files(storage, bronze, good, PARTITION, batch, into)
     if bad:
-        into = _prepared(tables, quarantine, QUARANTINE, None)
-        commit_files(storage, quarantine, bad, None, batch, into)
+        with lock(quarantine):
+            into = _prepared(tables, quarantine, QUARANTINE, None)
+            commit_files(storage, quarantine, bad, None, batch, into)
     rows_good, rows_bad = (sum(file.rows for file in these) for these in (good, bad))
     return BatchCounts(rows_good + rows_bad, rows_good, rows_bad)
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from functools import partial
+from math import ceil
 
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as F
@@ -21,18 +22,24 @@ from demux.core.delta.batch_commit import BatchCounts
 from demux.core.delta.log import newest_transaction
 from demux.core.delta.parquet_writer import schema_json
 from demux.core.errors import CheckpointLost, DemuxError, SettingsInvalid, TableLost
-from demux.core.reports import IngestReport
+from demux.core.reports import IngestReport, total
 from demux.core.root.layout import Layout, layout_of
+from demux.core.root.lock import TableLock, unlocked
 from demux.core.settings.settings import Settings, Sink
+from demux.core.settings.source import SourceKind
 from demux.core.storage.files import Storage
 from demux.core.streaming.checkpoints import read_checkpoint
 from demux.core.streaming.query import TAKE_ALL, Trigger, run_query
+
+# a fifth of a second of a core
+_ROWS_PER_TASK = 50_000
 
 
 def ingest(
     spark: SparkSession,
     settings: Settings,
     trigger: Trigger = TAKE_ALL,
+    lock: TableLock = unlocked,
     *,
     accept_gaps: bool = False,
     on_batch: Callable[[IngestReport], None] = lambda _: None,
@@ -42,6 +49,7 @@ def ingest(
     A second run ingests only what is new; after a crash it finishes the batch under way.
 
     Args:
+        lock: keeps others away while the quarantine table is written.
         accept_gaps: whether to continue where the broker has lost unread records, and to record the gap.
         on_batch: called with the report of each batch.
 
@@ -54,11 +62,17 @@ def ingest(
     wrapper = wrapper_format(settings)
     tables = file_sink.OpenTables(layout.storage)
     write_batch = _writer(tables, layout, settings.run.sink)
-    counts: list[BatchCounts] = []
+    done: list[IngestReport] = []
+    # elsewhere a record may have an id by its place in a task, which must be the same when the batch comes again
+    has_positions = settings.source.kind is SourceKind.KAFKA and settings.archive.path is None
+    may_join = has_positions and settings.kafka.min_partitions is None
 
     def one_batch(frame: DataFrame, batch: Batch) -> None:
-        counts.append(write_batch(layout, frame, wrapper, batch))
-        on_batch(_report(counts[-1:]))
+        if done and may_join:
+            frame = frame.coalesce(tasks_for(done[-1].rows_in))
+        counts = write_batch(layout, frame, wrapper, batch, lock)
+        done.append(IngestReport(counts.rows_in, counts.rows_good, counts.rows_quarantined))
+        on_batch(done[-1])
 
     require_checkpoint(spark, layout)
     _require_columns(spark, tables, layout, wrapper)
@@ -70,7 +84,16 @@ def ingest(
         # the source may say more than the query that it broke
         check_source(spark, settings)
         raise
-    return _report(counts)
+    return total(done)
+
+
+def tasks_for(rows: int) -> int:
+    """Return how many tasks a batch needs that has about as many rows as the one before it.
+
+    Each task writes a file for each game that it meets, which costs two milliseconds of a core however few rows it has,
+    and as much again when it is decoded.
+    """
+    return max(1, ceil(rows / _ROWS_PER_TASK))
 
 
 def require_checkpoint(spark: SparkSession, layout: Layout) -> None:
@@ -152,11 +175,3 @@ def _columns(spark: SparkSession, tables: file_sink.OpenTables, layout: Layout) 
     if not layout.storage.table_exists(layout.bronze):
         return Struct(())
     return columns_of_spark(spark.read.format("delta").load(layout.bronze).schema)
-
-
-def _report(counts: list[BatchCounts]) -> IngestReport:
-    return IngestReport(
-        sum(count.rows_in for count in counts),
-        sum(count.rows_good for count in counts),
-        sum(count.rows_quarantined for count in counts),
-    )

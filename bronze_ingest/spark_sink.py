@@ -13,14 +13,18 @@ from demux.core.columns.spark import spark_struct
 from demux.core.delta.app_transactions import Batch
 from demux.core.delta.batch_commit import REFUSED, BatchCounts, Target, commit
 from demux.core.root.layout import Layout
+from demux.core.root.lock import TableLock
 from demux.core.spark.map_in_arrow import ArrowFunction, Batches, map_in_arrow, numbered
 from demux.core.tables import QUARANTINE
 
 
-def write_batch(layout: Layout, frame: DataFrame, wrapper: WrapperFormat, batch: Batch) -> BatchCounts:
-    """Write a micro-batch of source records and return its counts; safe to call again for the same batch."""
+def write_batch(layout: Layout, frame: DataFrame, wrapper: WrapperFormat, batch: Batch, lock: TableLock) -> BatchCounts:
+    """Write a micro-batch of source records and return its counts; safe to call again for the same batch.
+
+    Holds the lock of quarantine while that is written: games are decoded meanwhile.
+    """
     target = Target(layout.bronze, layout.quarantine, partition_by=("game_name",))
-    return commit(batch, target, bronze_rows(frame, wrapper, batch), lambda: refused_rows(frame, wrapper, batch))
+    return commit(batch, target, bronze_rows(frame, wrapper, batch), lambda: refused_rows(frame, wrapper, batch), lock)
 
 
 def bronze_rows(frame: DataFrame, wrapper: WrapperFormat, batch: Batch) -> DataFrame:

@@ -61,10 +61,21 @@ class UnwrappedBatch:
 
 
 def take_apart(records: pa.RecordBatch, wrapper: WrapperFormat, batch: Batch, first: int) -> UnwrappedBatch:
-    """Return what is in records with the columns of `SOURCE`; `first` is the first one's number in the micro-batch."""
+    """Return what is in records with the columns of `SOURCE`; `first` is the first one's number in the micro-batch.
+
+    A list of headers without any is NULL in what comes out.
+    """
+    at = records.schema.get_field_index("headers")
+    records = records.set_column(at, records.schema.field(at), _null_if_empty(records.column(at)))
     fields = unwrap(records.column("value"), records.column("headers"), wrapper, records.column("refused_sentence"))
     names = tuple(column.name for column in with_fields(wrapper))
     return UnwrappedBatch(records, _record_ids(records, batch, first), fields, names)
+
+
+def _null_if_empty(lists: pa.Array) -> pa.Array:
+    if not len(lists.flatten()):
+        return pa.nulls(len(lists), lists.type)
+    return pc.if_else(pc.equal(lists.value_lengths(), 0), pa.scalar(None, lists.type), lists)
 
 
 def _record_ids(records: pa.RecordBatch, batch: Batch, first: int) -> pa.Array:

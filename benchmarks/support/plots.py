@@ -11,7 +11,7 @@ import matplotlib as mpl
 from matplotlib.figure import Figure
 from matplotlib.ticker import FuncFormatter, LogLocator, NullFormatter
 
-from benchmarks.support.points import DISK, FLEET, NAIVE, PLOTS, SLOW, STORE, Point, loaded, series
+from benchmarks.support.points import DISK, FLEET, NAIVE, PLOTS, SLOW, STORE, STREAMS, Point, loaded, series
 
 _INK, _GRID = "#24292f", "#d0d7de"
 
@@ -31,6 +31,10 @@ _LOOKS = {
     DISK: _Look("root in a folder", "#0072b2", "o"),
     STORE: _Look("root in S3", "#009e73", "^"),
     SLOW: _Look("root in S3, 30 ms on each request", "#cc79a7", "D"),
+    "20 games": _Look("20 games", "#0072b2", "o"),
+    "200 games": _Look("200 games", "#009e73", "^"),
+    "1,000 games, 10 active": _Look("1,000 games, 10 active", "#cc79a7", "D"),
+    STREAMS: _Look(STREAMS, "#d55e00", "s"),
 }
 
 
@@ -41,6 +45,7 @@ def draw_all(points: Sequence[Point], folder: Path = PLOTS) -> tuple[Path, ...]:
         "games": "active games, {rows:,} new rows each",
         "rows": "new rows of each game, {games} games",
         "stores": "active games, {rows:,} new rows each",
+        "freshness": "percent of the rows that are at most so old",
     }
     first = {plot: next((point for point in points if point.plot == plot), None) for plot in across}
     return tuple(
@@ -63,17 +68,22 @@ def _draw(points: Sequence[Point], plot: str, across: str, path: Path) -> Path:
             if not xs:
                 continue
             axes.plot(xs, ys, label=look.label, color=look.colour, marker=look.marker, linewidth=2.2, markersize=7)
-        _dress(axes, across)
+        if plot != "freshness":
+            axes.set_xscale("log")
+        _dress(
+            axes, across, "seconds from the broker to silver" if plot == "freshness" else "seconds to decode a round"
+        )
         figure.savefig(path, format="svg", metadata={"Date": None, "Creator": None})
     return path
 
 
-def _dress(axes: Any, across: str) -> None:
-    axes.set_xscale("log")
+def _dress(axes: Any, across: str, up: str) -> None:
     axes.set_yscale("log")
     axes.set_xlabel(across, color=_INK)
-    axes.set_ylabel("seconds to decode a round", color=_INK)
+    axes.set_ylabel(up, color=_INK)
     for axis in (axes.xaxis, axes.yaxis):
+        if axis.get_scale() != "log":
+            continue
         axis.set_major_locator(LogLocator(10))
         axis.set_major_formatter(FuncFormatter(lambda value, _: f"{value:,g}"))
         axis.set_minor_formatter(NullFormatter())

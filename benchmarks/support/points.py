@@ -11,6 +11,7 @@ PLOTS = Path(__file__).parents[2] / "docs" / "plots"
 _FILE = "points.json"
 
 NAIVE, FLEET = "naive", "fleet"
+STREAMS = "a stream for each game, 20 games"
 DISK, STORE, SLOW = "disk", "store", "store, late"
 
 
@@ -19,11 +20,12 @@ class Point:
     """One figure.
 
     Attributes:
-        plot: `games` or `rows`: what is on the other axis; `stores`: games, by where the root is.
-        design: one of those above.
+        plot: `games` or `rows`: what is on the other axis; `stores`: games, by where the root is; `freshness`: percent
+            of the rows.
+        design: one of those above; for `freshness`, a variant's name.
         games: how many were active.
-        rows: new rows of each.
-        seconds: of decoding, in a round.
+        rows: new rows of each; for `freshness`, the percent of the rows that were at most so old.
+        seconds: of decoding, in a round; for `freshness`, the age.
     """
 
     plot: str
@@ -49,9 +51,9 @@ def loaded(folder: Path) -> tuple[Point, ...]:
 
 
 def series(points: Sequence[Point], plot: str, design: str) -> tuple[tuple[float, ...], tuple[float, ...]]:
-    """Return games, or rows of a game, in order, and the seconds of each."""
+    """Return what is on the other axis, in order, and the seconds of each."""
     mine = [point for point in points if (point.plot, point.design) == (plot, design)]
-    pairs = sorted((point.rows if plot == "rows" else point.games, point.seconds) for point in mine)
+    pairs = sorted((point.rows if plot in {"rows", "freshness"} else point.games, point.seconds) for point in mine)
     return tuple(x for x, _ in pairs), tuple(y for _, y in pairs)
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from dataclasses import dataclass, field
 
 from demux.core.control.freshness import NO_FRESHNESS, Freshness
@@ -14,6 +15,16 @@ class IngestReport:
     rows_in: int
     rows_bronze: int
     rows_quarantined: int
+
+
+def total(reports: Iterable[IngestReport]) -> IngestReport:
+    """Return what several batches did together."""
+    found = tuple(reports)
+    return IngestReport(
+        sum(report.rows_in for report in found),
+        sum(report.rows_bronze for report in found),
+        sum(report.rows_quarantined for report in found),
+    )
 
 
 @dataclass(frozen=True, slots=True)

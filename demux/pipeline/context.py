@@ -60,6 +60,11 @@ class HeldRoot:
             self.control.forget()
             self.schemas.forget()
 
+    @property
+    def is_wanted(self) -> bool:
+        """Whether another command waits for the root, as far as that can be known."""
+        return self.hold is not None and self.hold.is_wanted()
+
     def give_way(self) -> None:
         """Let other commands have the root for a moment; raises as `away`."""
         with self.away():
@@ -111,7 +116,7 @@ class CommandContext(HeldRoot):
             on_batch(report)
 
         began: list[IngestReport] = []
-        result = ingest(self.spark, self.settings, trigger, accept_gaps=accept_gaps, on_batch=first_batch)
+        result = ingest(self.spark, self.settings, trigger, self.tables, accept_gaps=accept_gaps, on_batch=first_batch)
         if not began:
             self._register_bronze()
         return result

@@ -22,6 +22,9 @@ from demux.pipeline.task_pool import TaskEnd
 from install_workflow.planning.plan import Plan, Task
 from install_workflow.planning.round_plan import apply, preview_round
 
+# returns what bronze took in, and calls back for each batch
+TakeIn = Callable[[Callable[[IngestReport], None]], IngestReport]
+
 
 @dataclass(frozen=True, slots=True)
 class Round:
@@ -29,7 +32,7 @@ class Round:
 
     Attributes:
         round_id: its id in the control table.
-        ingested: what bronze took in.
+        ingested: what bronze took in; with rounds beside it, since the last round.
         ended: how each game's task ended, by game name; games without new rows have none.
         complete: every task that had something to do was begun.
     """
@@ -44,11 +47,11 @@ class Round:
 def run_all(place: CommandContext, *, observer: Observer | None = None) -> Round:
     """Return what a round did that decodes all rows which bronze has at its begin, however many a game has."""
     decode = decode_of(place, place.settings.round_engine)
-    return run_round(place, partial(drain, decode=decode, stop=place.stop), TAKE_ALL, observer)
+    return run_round(place, partial(drain, decode=decode, stop=place.stop), observer=observer)
 
 
 def run_round(
-    place: CommandContext, decode: Decode, trigger: Trigger = TAKE_ALL, observer: Observer | None = None
+    place: CommandContext, decode: Decode, take: TakeIn | None = None, observer: Observer | None = None
 ) -> Round:
     """Return what one round did: bronze, then a plan, then each game that has something new.
 
@@ -57,12 +60,13 @@ def run_round(
 
     Args:
         decode: decodes the games of a round; the same one for all rounds of a process.
+        take: says what bronze took in since the last round; by default the bronze stage runs now, with all that is new.
         observer: learns of the progress.
     """
     watched, round_id = _observers(place, observer), _new_id()
     with watched.run("round", round_id):
         with watched.stage(RoundStage.INGEST):
-            ingested = place.ingest(trigger, on_batch=watched.batches)
+            ingested = place.ingest(on_batch=watched.batches) if take is None else take(watched.batches)
             watched.ingested(ingested)
         with watched.stage(RoundStage.PLAN):
             registered = place.registered()

@@ -17,6 +17,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 from pyspark.sql import SparkSession
 
+from demux.core.delta.batch_commit import ALONE
 from demux.core.delta.bronze_games import games_in_bronze
 from demux.core.delta.log import newest_version
 from demux.core.delta.rewrite_rows import open_to_replace
@@ -37,7 +38,6 @@ from deserializer.redecode.bronze_replacement import BronzeReplacement
 from deserializer.redecode.source import BronzeRows, Redecoded, retired_rows
 from deserializer.silver.backend import GameTable, tables_of
 from deserializer.silver.file_table import SilverTable
-from deserializer.silver.spark_quarantine import ALONE
 from deserializer.silver.spark_table import SilverBySpark
 
 # of bronze, which one task decodes beside what it replaces; of more, tasks have a part each, and Spark writes the table

@@ -5,7 +5,6 @@ A commit of Spark takes one application transaction, so each game that has bad r
 
 from __future__ import annotations
 
-import threading
 from collections.abc import Mapping, Sequence
 
 from pyspark.sql import DataFrame, SparkSession
@@ -13,7 +12,7 @@ from pyspark.sql import functions as F
 
 from demux.core.columns.spark import spark_struct
 from demux.core.delta.app_transactions import Batch, Transactions, transactions
-from demux.core.delta.batch_commit import append
+from demux.core.delta.batch_commit import ALONE, append
 from demux.core.delta.parquet_writer import TableFile
 from demux.core.names import names_of
 from demux.core.root.layout import Layout
@@ -22,9 +21,6 @@ from demux.core.streaming.bronze_offset import BronzeOffset
 from demux.core.tables import QUARANTINE
 from deserializer.silver.file_quarantine import transaction_id
 from deserializer.silver.spark_table import staged_rows
-
-# a table that is not there yet can be made by one at a time
-ALONE = threading.Lock()
 
 
 class QuarantineBySpark:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import logging
 import threading
 import uuid
-from collections.abc import Collection, Iterable
+from collections.abc import Callable, Collection, Iterable
 from datetime import datetime, timezone
 from typing import TYPE_CHECKING
 
@@ -70,14 +70,19 @@ def maintain(
     raise typer.Exit(_exit_code(done, stopped=stop.is_set()))
 
 
-def maintain_if_due(place: CommandContext) -> None:
-    """Maintain the tables where that is due; a failure is printed and logged, and the rounds continue."""
+def maintain_if_due(place: CommandContext, stop_bronze: Callable[[], object] = lambda: None) -> None:
+    """Maintain the tables where that is due; a failure is printed and logged, and the rounds continue.
+
+    Args:
+        stop_bronze: returns when bronze takes in nothing; called before tables are touched.
+    """
     settings, now = place.settings.maintain, datetime.now(timezone.utc)
     try:
         due = next_due(count_from(place.layout, now), settings.interval)
         if due is None or due > now or place.stop.is_set():
             return
         require_safe(settings.kept, force=False)
+        stop_bronze()
         _maintain_root(place, (), Vacuum.YES)
         if place.hold is not None:
             # what the fleet knows of the tables is old now

@@ -27,8 +27,9 @@ from demux.core.reports import GameReport, IngestReport
 from demux.core.root.lock import Access
 from demux.core.schemas.registry_selection import Registries, unused_names
 from demux.core.settings.settings import Settings
-from demux.core.streaming.query import AvailableNow, Every
+from demux.core.streaming.query import Every
 from demux.core.text import printable
+from demux.pipeline.bronze_stream import BronzeStream
 from demux.pipeline.context import CommandContext
 from demux.pipeline.engines import decode_of
 from demux.pipeline.observers.observer import Observer
@@ -39,6 +40,12 @@ from install_workflow.planning.plan import Task
 # with a session that is lost, before the next one is an error
 _TRIES = 2
 _UNITS = {"s": 1, "m": 60, "h": 3600}
+# a round without new rows has hardly anything to do
+_IDLE_S = 10.0
+# between two looks at whether another command waits for the root
+_LOOK_S = 0.5
+# in a store, whoever waits for the root looks twice a second
+_AWAY_S = 1.0
 
 
 def ingest(
@@ -55,7 +62,15 @@ def ingest(
             _print_ingested(report)
             return
         trigger = Every(pause_s, place.stop)
-        for_ever(place, pause_s, lambda: run_ingest(place, trigger, accept_gaps=accept_gaps, on_batch=_print_ingested))
+
+        def ingest_on() -> None:
+            run_ingest(place, trigger, accept_gaps=accept_gaps, on_batch=_print_ingested)
+
+        def pause() -> None:
+            with place.away():
+                place.stop.wait(pause_s)
+
+        for_ever(place, ingest_on, pause)
 
 
 def _print_ingested(report: IngestReport) -> None:
@@ -73,28 +88,69 @@ def run(settings: Settings, json: bool, wait: bool, every: str | None) -> None:
 
 def _run(settings: Settings, pause_s: float | None, worked: Callable[[], None], *, json: bool, wait: bool) -> None:
     with command_context(settings, "run", Access.ALONE, wait=wait) as place:
-        decode, trigger = decode_of(place, settings.round_engine), AvailableNow(enough_s=settings.run.bronze_s)
-        work = partial(run_all, place) if pause_s is None else partial(run_round, place, decode, trigger)
 
-        def once() -> ExitCode:
+        def once(work: Callable[..., Round]) -> Round:
             began = time.monotonic()
             result = with_progress(work)
             _print_round(result, time.monotonic() - began, json=json)
             if lost := next((end.error for end in result.ended if isinstance(end.error, SessionLost)), None):
                 raise lost
             worked()
-            return exit_code(result)
+            return result
 
         if pause_s is None:
-            code = once()
+            code = exit_code(once(partial(run_all, place)))
             maintain_if_due(place)
             raise typer.Exit(code)
+        bronze = BronzeStream(lambda trigger, on_batch: place.ingest(trigger, on_batch=on_batch), pause_s)
+        with bronze.running():
+            rounds = _Rounds(place, bronze, partial(run_round, place, decode_of(place, settings.round_engine)), once)
+            for_ever(place, rounds.run_next, lambda: rounds.pause(pause_s))
 
-        def again() -> None:
-            once()
-            maintain_if_due(place)
 
-        for_ever(place, pause_s, again)
+class _Rounds:
+    """Rounds beside bronze: one when bronze took something in, when the last one left something, and now and then."""
+
+    def __init__(
+        self,
+        place: CommandContext,
+        bronze: BronzeStream,
+        run: Callable[..., Round],
+        report: Callable[[Callable[..., Round]], Round],
+    ) -> None:
+        """Prepare; `run` makes a round with what bronze took in, `report` calls it and prints what it did."""
+        self._place = place
+        self._bronze = bronze
+        self._work = partial(run, take=bronze.take)
+        self._report = report
+        self._began = 0.0
+        self._is_done = False
+
+    def run_next(self) -> None:
+        """Make a round; then maintain the tables, where that is due, without bronze beside it."""
+        self._began, self._is_done = time.monotonic(), False
+        result = self._report(self._work)
+        self._is_done = exit_code(result) is ExitCode.OK and not any(
+            end.report is not None and end.report.rows_waiting for end in result.ended
+        )
+        maintain_if_due(self._place, self._bronze.stop)
+
+    def pause(self, pause_s: float) -> None:
+        """Return when it is time for the next round; whoever waits for the root has it in between.
+
+        Raises:
+            KeyboardInterrupt: as `HeldRoot.away`.
+        """
+        place, bronze = self._place, self._bronze
+        until = self._began + (max(pause_s, _IDLE_S) if self._is_done else pause_s)
+        while not place.stop.is_set():
+            if place.is_wanted:
+                bronze.stop()
+                with place.away():
+                    place.stop.wait(_AWAY_S)
+            left_s = until - time.monotonic()
+            if left_s <= 0 or bronze.wait(min(_LOOK_S, left_s)):
+                return
 
 
 def _print_round(result: Round, seconds: float, *, json: bool) -> None:
@@ -139,17 +195,16 @@ def _warn_of_unused_names(settings: Settings) -> None:
         console.print(printable(sentence), style="yellow", soft_wrap=True)
 
 
-def for_ever(place: CommandContext, pause_s: float, once: Callable[[], object]) -> None:
-    """Call `once` every `pause_s` seconds until the place's `stop` is set; transient failures are printed.
+def for_ever(place: CommandContext, once: Callable[[], object], pause: Callable[[], object]) -> None:
+    """Call `once`, then `pause`, until the place's `stop` is set; transient failures are printed.
 
-    In between, other commands may have the root.
+    In a pause, other commands may have the root.
 
     Raises:
         DemuxError: the source cannot be read at the very first time, when a person is watching; or a terminal failure.
     """
     place.check_source()
     while not place.stop.is_set():
-        began = time.monotonic()
         try:
             once()
         except DemuxError as error:
@@ -157,8 +212,7 @@ def for_ever(place: CommandContext, pause_s: float, once: Callable[[], object]) 
                 raise
             print_failure(str(error))
         try:
-            with place.away():
-                place.stop.wait(max(0.0, began + pause_s - time.monotonic()))
+            pause()
         except KeyboardInterrupt:
             # a signal came while others had the root; nothing is under way
             return

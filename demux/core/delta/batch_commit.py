@@ -6,6 +6,7 @@ again is not written again. What a row is depends on its own bytes alone, so it 
 
 from __future__ import annotations
 
+import threading
 from collections.abc import Callable
 from dataclasses import dataclass
 
@@ -13,9 +14,12 @@ from pyspark.sql import DataFrame, Observation
 from pyspark.sql import functions as F
 
 from demux.core.delta.app_transactions import Batch
+from demux.core.root.lock import TableLock, unlocked
 
 # marks a row of the batch that has no place in the good table; not a column of any table
 REFUSED = "_refused"
+# held by a thread that has Spark write a quarantine table: one at a time can make it, or take rows out of it
+ALONE = threading.Lock()
 
 
 @dataclass(frozen=True, slots=True)
@@ -36,15 +40,18 @@ class Target:
     partition_by: tuple[str, ...] = ()
 
 
-def commit(batch: Batch, target: Target, rows: DataFrame, refused: Callable[[], DataFrame]) -> BatchCounts:
+def commit(
+    batch: Batch, target: Target, rows: DataFrame, refused: Callable[[], DataFrame], lock: TableLock = unlocked
+) -> BatchCounts:
     """Write the batch and return its counts; safe to call again for the same batch.
 
     Args:
         rows: every row of the batch in the table's columns, and `REFUSED`: true for the bad ones.
         refused: makes the quarantine rows of the batch.
+        lock: keeps others away while the quarantine table is written.
     """
     if batch.retried:
-        return _commit_again(batch, target, rows, refused())
+        return _commit_again(batch, target, rows, refused(), lock)
     seen = Observation()
     bad = F.coalesce(F.sum(F.col(REFUSED).cast("long")), F.lit(0))
     append(_good(rows.observe(seen, F.count(F.lit(1)).alias("rows"), bad.alias("bad"))), target.table, batch, target)
@@ -52,7 +59,8 @@ def commit(batch: Batch, target: Target, rows: DataFrame, refused: Callable[[], 
     found = seen.get
     counts = BatchCounts(found["rows"], found["rows"] - found["bad"], found["bad"])
     if counts.rows_quarantined:
-        append(refused(), target.quarantine, batch)
+        with ALONE, lock(target.quarantine):
+            append(refused(), target.quarantine, batch)
     return counts
 
 
@@ -71,12 +79,13 @@ def append(rows: DataFrame, table: str, batch: Batch | None, target: Target | No
     writer.save(table)
 
 
-def _commit_again(batch: Batch, target: Target, rows: DataFrame, bad: DataFrame) -> BatchCounts:
+def _commit_again(batch: Batch, target: Target, rows: DataFrame, bad: DataFrame, lock: TableLock) -> BatchCounts:
     # an observation would wait for ever: a write that Delta skips runs no query
     append(_good(rows), target.table, batch, target)
     rows_bad = bad.count()
     if rows_bad:
-        append(bad, target.quarantine, batch)
+        with ALONE, lock(target.quarantine):
+            append(bad, target.quarantine, batch)
     rows_in = rows.count()
     return BatchCounts(rows_in, rows_in - rows_bad, rows_bad)
 

@@ -9,6 +9,7 @@ import os
 import platform
 import re
 import threading
+import time
 from collections.abc import Callable, Iterator
 from contextlib import AbstractContextManager, contextmanager, nullcontext
 from datetime import datetime
@@ -29,6 +30,7 @@ TableLock = Callable[[str], AbstractContextManager[object]]
 _FOREVER = -1.0
 # between two looks at whether to stop waiting
 _LOOK_S = 0.2
+_LEASED_STEP_S = 30.0
 
 
 def is_elsewhere(root: str) -> bool:
@@ -89,6 +91,17 @@ class Hold:
     def tables(self) -> TableLock | None:
         """What is to be held while a table is written that others may write too; None where the root's lock will do."""
         return None
+
+    def is_wanted(self) -> bool:
+        """Return whether another command waits for our step to end."""
+        if not self._here:
+            return False
+        try:
+            self._door.acquire(timeout=0.0)
+        except Timeout:
+            return True
+        self._door.release()
+        return False
 
     def free(self) -> None:
         """Let others have the root; a second call does nothing."""
@@ -246,6 +259,7 @@ class LeasedHold(Hold):
         self._alone_lease = Lease(storage, f"{root}/control/lock", name, _now) if access is Access.ALONE else None
         self._step_lease = Lease(storage, f"{root}/control/lock-step", name, _now)
         self._looks = access is Access.LOOK
+        self._taken_s = 0.0
 
     def take(self, wait: bool) -> None:
         """Return when the root is held; as `demux.core.root.lock.locked`."""
@@ -256,6 +270,7 @@ class LeasedHold(Hold):
                 self._alone_lease.take(wait)
             # a step of another command ends soon
             self.visits += self._step_lease.take(wait or self._alone_lease is not None)
+            self._taken_s = time.monotonic()
         except LeaseHeld as held:
             raise RootLocked(
                 f"{held.state.holder} is at work on {self._root}, since {held.state.since}.",
@@ -273,6 +288,10 @@ class LeasedHold(Hold):
             yield
 
         return of
+
+    def is_wanted(self) -> bool:
+        """Return whether we had the root for half a minute: who waits for a lease leaves no sign of it."""
+        return not self._looks and time.monotonic() - self._taken_s > _LEASED_STEP_S
 
     def free(self) -> None:
         """Let others have the root; a second call does nothing."""
@@ -295,6 +314,7 @@ class LeasedHold(Hold):
         if self._alone_lease is not None:
             self._alone_lease.check()
         self.visits += self._step_lease.take(wait=True, stop=stop)
+        self._taken_s = time.monotonic()
 
 
 def _now() -> str:

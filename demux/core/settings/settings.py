@@ -125,12 +125,6 @@ class RunSettings(Section):
         "them), spark (Spark's Delta writer), or auto: files where Spark is not needed to open the root's tables (a "
         "folder, or a store, with the extra `tables`) and the table asks for nothing more. It may change at any time.",
     )
-    bronze_s: float = Field(
-        default=60.0,
-        gt=0,
-        description="Seconds after which bronze begins no further batch in a round of `demux run --every`; the rest "
-        "waits for the next round, so that a long history holds up neither live records nor games.",
-    )
     streams_per_cluster: int = Field(
         default=20,
         ge=1,

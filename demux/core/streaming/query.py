@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import json
 import threading
-import time
 from collections.abc import Callable
 from contextlib import nullcontext
 from dataclasses import dataclass, field
@@ -28,13 +27,7 @@ OnFrame = Callable[[DataFrame, int], None]
 
 @dataclass(frozen=True, slots=True)
 class AvailableNow:
-    """Take what is there now, then end.
-
-    Attributes:
-        enough_s: begin no further batch after so many seconds; the rest waits for the next run. None: take all.
-    """
-
-    enough_s: float | None = None
+    """Take what is there now, then end."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -55,7 +48,7 @@ TAKE_ALL = AvailableNow()
 
 
 class _Enough(Exception):
-    """The time for batches is used up; not a failure."""
+    """No further batch is to begin; not a failure."""
 
 
 def run_query(
@@ -80,14 +73,14 @@ def run_query(
     """
     unfinished = read_checkpoint(storage, checkpoint).unfinished
     raised: list[Exception] = []
-    began = time.monotonic()
 
     def each(frame: DataFrame, batch_id: int) -> None:
         # spark has written the query's id there before its first batch
         query_id = read_checkpoint(storage, checkpoint).query_id
         assert query_id is not None
         try:
-            if batches and _is_enough(trigger, began):
+            # between two batches of a backlog the query is hardly ever seen idle
+            if batches and isinstance(trigger, Every) and trigger.stop.is_set():
                 raise _Enough
             batches.append(batch_id)
             on_batch(frame, Batch(query_id, batch_id, retried=batch_id == unfinished))
@@ -129,12 +122,3 @@ def _run(
         if handover is not None:
             for progress in query.recentProgress:
                 log_progress(json.loads(progress.json))
-
-
-def _is_enough(trigger: Trigger, began: float) -> bool:
-    match trigger:
-        case Every(stop=stop):
-            # between two batches of a backlog the query is hardly ever seen idle
-            return stop.is_set()
-        case AvailableNow(enough_s):
-            return enough_s is not None and time.monotonic() > began + enough_s

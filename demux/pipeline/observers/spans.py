@@ -52,8 +52,8 @@ class Telemetry(Observer):
 
     def stage_began(self, stage: RoundStage, at: datetime) -> None:
         """Begin the span of the stage."""
-        if stage is RoundStage.DECODE:
-            # bronze takes in nothing more before the games are decoded
+        if stage is RoundStage.PLAN:
+            # of what bronze takes in from now on, a round may decode nothing
             self._bronze_at = at
         self._batch_began = at
         self._begin(f"demux.stage.{stage.value}", at)

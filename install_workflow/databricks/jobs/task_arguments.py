@@ -40,7 +40,6 @@ _INGEST = (
     "framing",
     "games.max_name_bytes",
     "run.sink",
-    "run.bronze_s",
 )
 _DESERIALIZE = (
     *_TABLES,

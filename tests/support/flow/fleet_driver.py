@@ -25,7 +25,6 @@ from pyspark.sql import SparkSession
 from demux.core.errors import DemuxError
 from demux.core.reports import GameReport, IngestReport
 from demux.core.settings.settings import Settings
-from demux.core.streaming.query import TAKE_ALL
 from demux.pipeline.engines import decode_of
 from demux.pipeline.observers.observer import Observer
 from demux.pipeline.round import run_round
@@ -162,7 +161,7 @@ def _drive(
     observer = _Teller(tell)
     while True:
         try:
-            run_round(place, decode, TAKE_ALL, observer)
+            run_round(place, decode, observer=observer)
         except DemuxError as error:
             tell.send(f"failed: {error}")
         else:

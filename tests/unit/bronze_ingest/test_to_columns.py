@@ -43,3 +43,13 @@ def test_a_record_without_all_of_its_position_is_numbered_in_its_batch() -> None
         "t/0/0",
         "delta/query/3/8589934595",
     ]
+
+
+def test_a_list_without_headers_is_null_in_bronze_and_in_quarantine() -> None:
+    header = {"key": "a", "value": b"1"}
+    records: list[dict[str, object]] = [{"headers": []}, {"headers": [header]}, {"headers": None}]
+    for sent, kept in ((records, [None, [header], None]), (records[:1], [None])):
+        batch = pa.RecordBatch.from_pylist(sent, schema=pa.schema(arrow_fields(SOURCE)))
+        found = take_apart(batch, FORMAT, BATCH, 0)
+        assert found.rows().column("headers").to_pylist() == kept
+        assert found.examined().column("headers").to_pylist() == kept

@@ -68,6 +68,24 @@ def test_who_waits_has_the_next_turn_however_short_the_pause_is(tmp_path: Path) 
     assert order == ["maintain", "run"]
 
 
+def test_who_holds_the_root_knows_whether_somebody_waits_for_it(tmp_path: Path) -> None:
+    root, stop = str(tmp_path), threading.Event()
+
+    def waiting() -> None:
+        with locked(root, "maintain", wait=True, access=Access.TURNS):
+            pass
+
+    with locked(root, "run", wait=False) as run:
+        before = run.visits
+        assert not run.is_wanted()
+        with another_thread(threading.Thread(target=waiting)):
+            while not run.is_wanted():
+                pass
+            with run.away(stop):
+                pass
+        assert (run.is_wanted(), run.visits) == (False, before + 1)
+
+
 def test_steps_of_two_commands_never_overlap(tmp_path: Path) -> None:
     root, stop = str(tmp_path), threading.Event()
     inside, most, steps = 0, 0, 0

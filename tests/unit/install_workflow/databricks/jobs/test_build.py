@@ -132,7 +132,7 @@ def test_one_task_a_cluster_runs_all_its_games(golden: Golden) -> None:
 
 
 def test_with_the_fleet_one_task_a_cluster_decodes_all_its_games_together(golden: Golden) -> None:
-    changes = {"run__engine": "fleet", "run__sink": "spark", "run__rows_per_game": "50000", "run__bronze_s": "5"}
+    changes = {"run__engine": "fleet", "run__sink": "spark", "run__rows_per_game": "50000"}
     jobs = make_jobs(tasks_of(["chess", "go", "ludo", "{{job.id}}"], 2), settings(**changes), WHEEL)
     require_taken(jobs)
     golden("databricks/fleet.json", text_of(jobs))

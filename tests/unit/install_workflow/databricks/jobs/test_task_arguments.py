@@ -30,7 +30,7 @@ DEPLOYED = {
     "registries": {"eu": {"games": ["eu-*"], "url": "https://eu", "messages": {"s": "a.B"}, "retries": "5"}},
     "games.allow": ("chess", "a, b", "{{job.id}}", "${var.x}", '"\\', "将棋", "\U0001f0cf"),
     "games.limit": 5,
-    "run.bronze_s": 1.5,
+    "run.sink": "spark",
     "spark.conf": {"spark.ui.enabled": "true"},
     "databricks.name": "prod",
     "databricks.catalog": "main",
@@ -93,7 +93,7 @@ def test_a_stage_is_told_what_it_reads_and_nothing_of_the_jobs_around_it() -> No
         "kafka.topics",
         "kafka.username",
         "root",
-        "run.bronze_s",
+        "run.sink",
         "source.kind",
         "wrapper.schema_id_field",
     ]
