@@ -12,6 +12,7 @@ from pyspark.sql import functions as F
 from bronze_ingest import file_sink, spark_sink
 from bronze_ingest.archive.batches import with_files
 from bronze_ingest.envelope import column_conflicts
+from bronze_ingest.kafka.checkpoint_offsets import records_in
 from bronze_ingest.source import check_source, wrapper_stream
 from bronze_ingest.unwrap import WrapperFormat, bronze_columns, wrapper_format
 from demux.core.causes import Stage
@@ -68,8 +69,9 @@ def ingest(
     may_join = has_positions and settings.kafka.min_partitions is None
 
     def one_batch(frame: DataFrame, batch: Batch) -> None:
+        # the first batch of a query may be a long history
         if done and may_join:
-            frame = frame.coalesce(tasks_for(done[-1].rows_in))
+            frame = frame.coalesce(tasks_for(records_in(layout.storage, layout.bronze_checkpoint, batch.batch_id)))
         counts = write_batch(layout, frame, wrapper, batch, lock)
         done.append(IngestReport(counts.rows_in, counts.rows_good, counts.rows_quarantined))
         on_batch(done[-1])
@@ -88,7 +90,7 @@ def ingest(
 
 
 def tasks_for(rows: int) -> int:
-    """Return how many tasks a batch needs that has about as many rows as the one before it.
+    """Return how many tasks a batch of so many rows needs.
 
     Each task writes a file for each game that it meets, which costs two milliseconds of a core however few rows it has,
     and as much again when it is decoded.

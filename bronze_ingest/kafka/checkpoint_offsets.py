@@ -42,6 +42,13 @@ def position(storage: Storage, checkpoint: str) -> StreamPosition:
     return StreamPosition(needed, {} if found.unfinished is None else _in_log(storage, checkpoint, found.unfinished))
 
 
+def records_in(storage: Storage, checkpoint: str, batch_id: int) -> int:
+    """Return how many offsets a batch that was begun has; of a topic that is new to it, all up to its end."""
+    before = _in_log(storage, checkpoint, batch_id - 1) if batch_id else _start(storage, checkpoint)
+    ends = _in_log(storage, checkpoint, batch_id)
+    return sum(end - before.get(name, {}).get(at, 0) for name, by in ends.items() for at, end in by.items())
+
+
 def move(storage: Storage, checkpoint: str, change: Callable[[Offsets], Offsets]) -> None:
     """Change where the next batch begins, and where it ends if it was begun already.
 
