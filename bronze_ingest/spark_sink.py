@@ -19,7 +19,8 @@ from demux.core.tables import QUARANTINE
 
 def write_batch(layout: Layout, frame: DataFrame, wrapper: WrapperFormat, batch: Batch) -> BatchCounts:
     """Write a micro-batch of source records and return its counts; safe to call again for the same batch."""
-    target = Target(layout.bronze, layout.quarantine, partition_by=("game_name",))
+    storage = layout.storage
+    target = Target(storage.address(layout.bronze), storage.address(layout.quarantine), partition_by=("game_name",))
     return commit(batch, target, bronze_rows(frame, wrapper, batch), lambda: refused_rows(frame, wrapper, batch))
 
 
