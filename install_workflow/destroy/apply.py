@@ -10,12 +10,14 @@ from collections.abc import Callable, Collection, Iterable
 from dataclasses import replace
 from typing import TYPE_CHECKING
 
+from demux.core.catalog.spark_tables import read_table
 from demux.core.control.games_and_rounds import Control
 from demux.core.delta.bronze_games import games_in_bronze
 from demux.core.errors import RemovalUnfinished
 from demux.core.root.layout import Layout, layout_of
 from demux.core.settings.settings import Settings
 from demux.core.storage.files import Storage
+from demux.core.storage.table_address import TableAddress
 from install_workflow.destroy.plan import Folder, RootPart, folders, from_text, options_of, require_apart, to_text
 
 if TYPE_CHECKING:
@@ -117,6 +119,7 @@ def _is_there(storage: Storage, folder: Folder) -> bool:
 def _counted(spark: SparkSession, folder: Folder) -> Folder:
     match folder.part:
         case RootPart.TABLES:
-            return replace(folder, rows=spark.read.format("delta").load(folder.path).count())
+            # by path: the catalog need not learn of a table that goes
+            return replace(folder, rows=read_table(spark, TableAddress(folder.path)).count())
         case RootPart.CHECKPOINTS:
             return folder
