@@ -146,7 +146,7 @@ def place_of(
     """Return what the stages need; `tables` where other processes write the same tables at the same time."""
     layout = layout_of(settings)
     schemas = SchemaStore(spark, layout, registry_of(settings, os.environ), tables)
-    catalog = CatalogRegistration(spark, layout, settings.databricks, schemas, has_tags=on_databricks())
+    catalog = CatalogRegistration(spark, layout, settings.tables, schemas, has_tags=on_databricks())
     # a stream commits by Spark, and where it continues within a commit, by files
     return CommandContext(
         settings,

@@ -92,14 +92,14 @@ def grants_left_out(settings: Settings) -> str:
     """Return the sentence of a plan without grants that the settings ask for; "" where they ask for none."""
     if not settings.grants.games and not settings.grants.patterns:
         return ""
-    if settings.databricks.catalog is None:
-        return "! grants: databricks.catalog is not set, so nothing is granted"
+    if settings.tables.catalog is None:
+        return "! grants: tables.catalog is not set, so nothing is granted"
     return "! grants are not in a saved plan: make them by `demux grants apply`"
 
 
 def _preview(settings: Settings) -> GrantsPreview:
     # mistakes in the settings come before those of the login
-    place_of(settings.databricks)
+    place_of(settings)
     connection = connect(settings)
     return preview_grants(
         connection, settings, known=read_deployment_lock(Workspace(connection), settings.databricks).games

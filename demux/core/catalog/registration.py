@@ -38,18 +38,18 @@ from demux.core.protobuf.schema.protoc import CompiledSchema
 from demux.core.root.layout import Layout
 from demux.core.schemas.ref import SchemaRef
 from demux.core.schemas.store import SchemaStore
-from demux.core.settings.databricks.deployment import DatabricksSettings
+from demux.core.settings.tables import TableSettings
 from demux.core.spark.classic import SPARK_ERRORS
 
 _LOG = logging.getLogger("demux")
-_NO_CATALOG = "Where Spark has no such catalog, as on this machine maybe, give `--set databricks.catalog=null`."
+_NO_CATALOG = "Where Spark has no such catalog, as on this machine maybe, give `--set tables.catalog=null`."
 
 # runs a statement and gives its rows
 Run = Callable[[str], Sequence[Any]]
 
 
 class CatalogRegistration:
-    """Registers the tables of a root under the names of the settings; without `databricks.catalog` it does nothing.
+    """Registers the tables of a root under the names of the settings; without `tables.catalog` it does nothing.
 
     Safe to share between threads. Each table is looked up once in the life of a process.
     """
@@ -58,7 +58,7 @@ class CatalogRegistration:
         self,
         spark: SparkSession,
         layout: Layout,
-        settings: DatabricksSettings,
+        settings: TableSettings,
         schemas: SchemaStore,
         *,
         has_tags: bool,
@@ -208,7 +208,7 @@ def _conflict(table: CatalogTable, found: str | None) -> CatalogConflict:
     is_at = "that is not a table at a path" if found is None else f"at {found}"
     return CatalogConflict(
         f"The catalog has a {table.full_name} already {is_at}, and this one is at {table.location}.",
-        "Rename or drop that one, or name another databricks.silver_schema or bronze_schema; nothing was replaced, "
+        "Rename or drop that one, or name another schema in the section tables of the settings; nothing was replaced, "
         "and the records are in.",
         table=table.full_name,
         found=found,

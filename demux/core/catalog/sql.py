@@ -13,7 +13,7 @@ from urllib.parse import unquote
 from demux.core.names import names_of, quoted, sql_string
 from demux.core.protobuf.schema.option_tags import MAX_TAGS
 from demux.core.root.layout import Layout
-from demux.core.settings.databricks.deployment import DatabricksSettings
+from demux.core.settings.tables import TableSettings
 
 # a table's or a column's tags by key
 TagsByKey = Mapping[str, str]
@@ -52,51 +52,56 @@ def look_into(table: CatalogTable) -> str:
     return f"SHOW SCHEMAS IN {quoted(table.catalog)} LIKE {sql_string(table.schema)}"
 
 
-def schemas_of(settings: DatabricksSettings) -> tuple[str, ...]:
+def schemas_of(settings: TableSettings) -> tuple[str, ...]:
     """Return the schemas of the tables as SQL names them; none without a catalog."""
     if settings.catalog is None:
         return ()
     return tuple(
-        f"{quoted(settings.catalog)}.{quoted(name)}" for name in (settings.bronze_schema, settings.silver_schema)
+        f"{quoted(settings.catalog)}.{quoted(name)}"
+        for name in dict.fromkeys(
+            (settings.bronze, settings.silver, settings.quarantine_schema, settings.control_schema)
+        )
     )
 
 
-def silver_in(settings: DatabricksSettings, layout: Layout, game: str) -> CatalogTable | None:
+def silver_in(settings: TableSettings, layout: Layout, game: str) -> CatalogTable | None:
     """Return a game's table; None without a catalog."""
     if settings.catalog is None:
         return None
     key = names_of(game).key
-    return CatalogTable(settings.catalog, settings.silver_schema, key, layout.silver(key))
+    return CatalogTable(settings.catalog, settings.silver, key, layout.silver(key))
 
 
-def bronze_in(settings: DatabricksSettings, layout: Layout) -> tuple[CatalogTable, ...]:
+def bronze_in(settings: TableSettings, layout: Layout) -> tuple[CatalogTable, ...]:
     """Return bronze, quarantine and the control tables, those too that are not there yet; none without a catalog."""
     if settings.catalog is None:
         return ()
+    bronze, quarantine, control = settings.bronze, settings.quarantine_schema, settings.control_schema
     places = {
-        "bronze": layout.bronze,
-        "quarantine": layout.quarantine,
-        "control_schemas": layout.schemas,
-        "control_games": layout.games,
-        "control_deployments": layout.deployments,
-        "control_rounds": layout.rounds,
-        "control_topics": layout.topics,
-        "control_gaps": layout.gaps,
-        "control_dropped": layout.dropped,
-        "control_removed": layout.removed,
-        "control_backfills": layout.backfills,
-        "control_approvals": layout.approvals,
+        (bronze, "bronze"): layout.bronze,
+        (quarantine, "quarantine"): layout.quarantine,
+        (control, "control_schemas"): layout.schemas,
+        (control, "control_games"): layout.games,
+        (control, "control_deployments"): layout.deployments,
+        (control, "control_rounds"): layout.rounds,
+        (control, "control_topics"): layout.topics,
+        (control, "control_gaps"): layout.gaps,
+        (control, "control_dropped"): layout.dropped,
+        (control, "control_removed"): layout.removed,
+        (control, "control_backfills"): layout.backfills,
+        (control, "control_approvals"): layout.approvals,
+        (control, "control_forget"): layout.forget,
     }
-    return tuple(CatalogTable(settings.catalog, settings.bronze_schema, *place) for place in places.items())
+    return tuple(CatalogTable(settings.catalog, *name, location) for name, location in places.items())
 
 
-def table_at(settings: DatabricksSettings, layout: Layout, location: str) -> CatalogTable | None:
+def table_at(settings: TableSettings, layout: Layout, location: str) -> CatalogTable | None:
     """Return what the root's table at this path is called; None where the root has none there, or without a catalog."""
     if settings.catalog is None:
         return None
     key = location.rpartition("/")[2]
     if location == layout.silver(key):
-        return CatalogTable(settings.catalog, settings.silver_schema, key, location)
+        return CatalogTable(settings.catalog, settings.silver, key, location)
     return next((table for table in bronze_in(settings, layout) if table.location == location), None)
 
 

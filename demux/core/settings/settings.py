@@ -28,6 +28,7 @@ from demux.core.settings.source import (
     WrapperSettings,
 )
 from demux.core.settings.store import StoreSettings, needs_key
+from demux.core.settings.tables import TableSettings, refused_in_workspace
 from demux.core.settings.types import Location, Secret, Section, Text, Url, rule
 
 
@@ -219,6 +220,9 @@ class Settings(Section):
     store: StoreSettings = Field(
         default=StoreSettings(), description="The object store of the root, where it is in one."
     )
+    tables: TableSettings = Field(
+        default=TableSettings(), description="What the tables are called in a catalog, such as Unity Catalog."
+    )
     spark: SparkSettings = Field(default=SparkSettings(), description="The Spark session.")
     log: LogSettings = Field(
         default=LogSettings(), description="The log of the commands, and of the tasks of a deployment."
@@ -242,7 +246,9 @@ class Settings(Section):
             self._require_suited_to_fleet()
         if self.granularity is Granularity.GAME and self.databricks.tasks_per_job < self.run.streams_per_cluster:
             raise rule("databricks.tasks_per_job must not be less than run.streams_per_cluster")
-        if self.databricks.name is not None and (wrong := self._refused_by_compute()):
+        if self.databricks.name is not None and (
+            wrong := [*self._refused_by_compute(), *refused_in_workspace(self.tables, self.root)]
+        ):
             raise rule("; ".join(wrong))
         return self
 

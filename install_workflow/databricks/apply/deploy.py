@@ -109,7 +109,7 @@ def preview_deployment(
         DemuxError: as the calls of `Workspace`.
     """
     name = deployment_of(settings.databricks)
-    _require_catalog(workspace, settings.databricks.catalog)
+    _require_catalog(workspace, settings.tables.catalog)
     found = workspace.find(name, _names(name), settings.root)
     _require_own_root(found, settings.root)
     games = plan_games(found.jobs, settings, discovered)
@@ -250,7 +250,7 @@ def require_applicable(
                 f"The plan {saved.plan_id} was saved for the {what} {', '.join(sorted(others))}, and this is {this}.",
                 "Apply it with the settings and the code that it was made with, or make it again.",
             )
-    _require_catalog(workspace, settings.databricks.catalog)
+    _require_catalog(workspace, settings.tables.catalog)
     found = workspace.find(name, {change.name for change in saved.changes}, settings.root)
     _require_own_root(found, settings.root)
     now = _compared(jobs, found, filled)

@@ -84,7 +84,7 @@ def bundle_files(jobs: Iterable[Job], settings: Settings, wheel: str) -> dict[st
 
 def _variables(settings: Settings, wheel: str) -> list[_BundleVariable]:
     databricks, clean = settings.databricks, settings.archive.clean
-    name, node, catalog = databricks.name or "", databricks.cluster.node_type, databricks.catalog
+    name, node, catalog = databricks.name or "", databricks.cluster.node_type, settings.tables.catalog
     dev_name, dev_root = name[: _MAX_NAME - len(_DEV)] + _DEV, f"{settings.root.rstrip('/')}_dev"
     record, dev_record = (record_folder(databricks.wheel_path or "", each) for each in (name, dev_name))
     found = [
@@ -98,7 +98,7 @@ def _variables(settings: Settings, wheel: str) -> list[_BundleVariable]:
         found.append(_BundleVariable("node_type", "Node type of the clusters.", ("",), node, node))
     if catalog is not None:
         found.append(
-            _BundleVariable("catalog", "Catalog of the tables.", ("databricks.catalog=",), catalog, f"{catalog}_dev")
+            _BundleVariable("catalog", "Catalog of the tables.", ("tables.catalog=",), catalog, f"{catalog}_dev")
         )
     if clean is not CleanUp.KEEP:
         # what dev takes away, prod would never see

@@ -70,8 +70,8 @@ class GrantsApi:
             return
         except Missing:
             raise SettingsInvalid(
-                f"The workspace {self.connection.host} has no catalog {name}, so no table could be registered.",
-                "Create it, or correct databricks.catalog; if it is there, have USE CATALOG on it granted.",
+                f"The workspace {self.connection.host} has no catalog {name}, so no table could be made.",
+                "Create it, or correct tables.catalog; if it is there, have USE CATALOG on it granted.",
                 catalog=name,
             ) from None
 
@@ -179,7 +179,7 @@ def preview_grants(
         PlanRefused: our record cannot be used.
         DemuxError: as `WorkspaceConnection.tried`.
     """
-    place, catalog = place_of(settings.databricks), GrantsApi(connection)
+    place, catalog = place_of(settings), GrantsApi(connection)
     files = grants_files(connection, settings.databricks.wheel_path or "", place.deployment)
     kept = files.read()
     if games is None:
@@ -202,7 +202,7 @@ def preview_beside_jobs(
         SettingsInvalid, PlanRefused, DemuxError: as `preview_grants`.
     """
     databricks, grants = settings.databricks, settings.grants
-    if databricks.catalog is None:
+    if settings.tables.catalog is None:
         return None
     files = grants_files(connection, databricks.wheel_path or "", databricks.name or "")
     if not grants.games and not grants.patterns and not files.read().version:

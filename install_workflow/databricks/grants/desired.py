@@ -9,8 +9,8 @@ from fnmatch import fnmatchcase
 
 from demux.core.errors import SettingsInvalid
 from demux.core.names import names_of
-from demux.core.settings.databricks.deployment import DatabricksSettings
 from demux.core.settings.games import GrantsSettings
+from demux.core.settings.settings import Settings
 from install_workflow.databricks.diff.deployed_games import running
 from install_workflow.databricks.jobs.job import DeployedJob
 from install_workflow.planning.plan import WaitingGame
@@ -61,21 +61,23 @@ def known_as(principal: str) -> str:
     return principal.lower() if _EMAIL.fullmatch(principal) else principal
 
 
-def place_of(databricks: DatabricksSettings) -> TableLocation:
+def place_of(settings: Settings) -> TableLocation:
     """Return where the tables are.
 
     Raises:
         SettingsInvalid: the settings do not say where; all that is missing at once.
     """
-    wrong = [f"databricks.{name} is not set" for name in ("name", "catalog") if getattr(databricks, name) is None]
-    if wrong or databricks.name is None or databricks.catalog is None:
+    deployment, tables = settings.databricks.name, settings.tables
+    wanted = {"databricks.name": deployment, "tables.catalog": tables.catalog}
+    wrong = [f"{key} is not set" for key, value in wanted.items() if value is None]
+    if wrong or deployment is None or tables.catalog is None:
         raise SettingsInvalid(
             f"There is no telling which tables the grants are for: {'; '.join(wrong)}.",
-            "Set it in the section databricks of the settings.",
+            "Set it in the settings.",
             wrong=tuple(wrong),
         )
-    catalog = databricks.catalog.lower()
-    return TableLocation(databricks.name, catalog, f"{catalog}.{databricks.silver_schema.lower()}")
+    catalog = tables.catalog.lower()
+    return TableLocation(deployment, catalog, f"{catalog}.{tables.silver.lower()}")
 
 
 def games_of(jobs: Iterable[DeployedJob], allowed: Collection[str], known: Iterable[str] = ()) -> GrantedGames:

@@ -23,7 +23,7 @@ ROOM_BESIDE_GAMES = 3_500
 ROOM_FOR_SETTINGS = 9_000
 
 # a bundle's targets replace them in the parameters; of the engine a plan tells what the jobs have
-STAYING = frozenset({"root", "databricks.name", "databricks.catalog", "run.engine"})
+STAYING = frozenset({"root", "databricks.name", "tables.catalog", "run.engine"})
 
 _ESCAPED = re.compile(r"\\(?:u([0-9a-f]{4})|U([0-9a-f]{8}))")
 _OURS = re.compile(r"settings\.[0-9a-f]{16}\.yml")

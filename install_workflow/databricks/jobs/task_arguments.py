@@ -30,7 +30,7 @@ from install_workflow.databricks.jobs.oversized_settings import (
 
 # what the workspace replaces in the text of a job ({{...}}), or in that of a bundle (${...})
 _REPLACED = ("{{", "${")
-_TABLES = ("root", "store", "databricks.catalog", "databricks.bronze_schema", "databricks.silver_schema")
+_TABLES = ("root", "store", "tables")
 _INGEST = (
     *_TABLES,
     "source",

@@ -24,13 +24,13 @@ COMMENTED = """syntax = "proto3";
 message Event {
   string name = 1; // who
 }"""
-CATALOG = {"catalog": "spark_catalog", "bronze_schema": "demux_b", "silver_schema": "demux_s"}
+CATALOG = {"catalog": "spark_catalog", "bronze": "demux_b", "silver": "demux_s"}
 
 
 @pytest.fixture
 def cataloged(spark: SparkSession, tmp_path: Path) -> Iterator[Root]:
     """A root with a name that must be quoted, in a catalog that has nothing of it."""
-    yield Root.at(spark, tmp_path / "it's a `root`", databricks=CATALOG)
+    yield Root.at(spark, tmp_path / "it's a `root`", tables=CATALOG)
     for schema in ("demux_b", "demux_s"):
         spark.sql(f"DROP SCHEMA IF EXISTS spark_catalog.{schema} CASCADE")
 
@@ -73,7 +73,7 @@ def test_every_table_can_be_read_by_its_name_after_a_round(cataloged: Root, spar
 def test_a_second_run_finds_everything_registered_and_new_rows_under_the_name(
     cataloged: Root, spark: SparkSession, engine: Mapping[str, object]
 ) -> None:
-    cataloged = Root.at(spark, cataloged.folder, databricks=CATALOG, run=engine)
+    cataloged = Root.at(spark, cataloged.folder, tables=CATALOG, run=engine)
     send(cataloged, "chess")
     cataloged.run()
     send(cataloged, "chess")
@@ -121,12 +121,12 @@ def test_a_catalog_that_refuses_fails_the_games_task_and_holds_up_nothing(
     spark: SparkSession, tmp_path: Path, caplog: pytest.LogCaptureFixture, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(logging.getLogger("demux"), "propagate", True)
-    root = Root.at(spark, tmp_path / "root", databricks={"catalog": "nowhere"})
+    root = Root.at(spark, tmp_path / "root", tables={"catalog": "nowhere"})
     send(root, "chess")
     (end,) = root.run().ended
     assert isinstance(end.error, CatalogRefused)
     assert end.error.message.startswith("The catalog did not register nowhere.silver.chess: ")
-    assert end.error.remedy.endswith("give `--set databricks.catalog=null`.")
+    assert end.error.remedy.endswith("give `--set tables.catalog=null`.")
     assert "The catalog did not register nowhere.bronze.bronze: " in caplog.text
     assert [row["name"] for row in root.silver("chess")] == ["ann"]
     # the setting is corrected: the task that failed is due again
@@ -165,10 +165,10 @@ def test_a_spark_without_the_catalog_removes_nothing_until_the_catalog_is_left_o
     plain = Root.at(spark, tmp_path / "root")
     send(plain, "chess")
     plain.run()
-    place = Root.at(spark, tmp_path / "root", databricks={"catalog": "nowhere"}).workplace()
+    place = Root.at(spark, tmp_path / "root", tables={"catalog": "nowhere"}).workplace()
     with pytest.raises(CatalogRefused, match="so nothing was removed") as refused:
         list_parts(place, frozenset(RootPart))
-    assert refused.value.remedy.endswith("give `--set databricks.catalog=null`.")
+    assert refused.value.remedy.endswith("give `--set tables.catalog=null`.")
     assert not Path(plain.layout.removal).exists()
     assert len(plain.silver("chess")) == 1
     # checkpoints are in no catalog

@@ -11,7 +11,7 @@ from ruamel.yaml import YAML
 
 WHEEL_NAME = "protobuf_demux-0.1.0-py3-none-any.whl"
 SETTINGS: dict[str, Any] = {
-    "root": "/Volumes/main/demux/data",
+    "root": "s3://lake/demux",
     "games": {"allow": ["chess", "go", "ludo"]},
     "databricks": {
         "name": "prod",

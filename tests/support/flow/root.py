@@ -95,7 +95,7 @@ class Root:
         """Return what a new command would work with: nothing is remembered from the command before."""
         registry = registry_of(self.settings, os.environ)
         store = SchemaStore(self.spark, self.layout, registry)
-        catalog = CatalogRegistration(self.spark, self.layout, self.settings.databricks, store, has_tags=False)
+        catalog = CatalogRegistration(self.spark, self.layout, self.settings.tables, store, has_tags=False)
         control = Control(self.spark, self.layout)
         return CommandContext(self.settings, store, control, threading.Event(), spark=self.spark, catalog=catalog)
 

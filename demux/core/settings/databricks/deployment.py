@@ -1,4 +1,4 @@
-"""The settings of a deployment: its jobs, what they run on, and where their tables are registered."""
+"""The settings of a deployment: its jobs, and what they run on."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ from demux.core.settings.databricks.schedule import (
     ScheduleSettings,
     missing_limits,
 )
-from demux.core.settings.databricks.values import Identifier, Seconds, Tags, WheelFolder
+from demux.core.settings.databricks.values import Seconds, Tags, WheelFolder
 from demux.core.settings.types import Section, rule
 
 MAX_TASKS_PER_JOB = 1000
@@ -107,15 +107,6 @@ class DatabricksSettings(Section):
         default=None,
         description="Folder for the wheel, in a volume or below /Workspace. Who may write there decides what runs.",
     )
-    catalog: Identifier | None = Field(
-        default=None, description="Catalog of the tables in Unity Catalog. Default: none, tables are known by path."
-    )
-    bronze_schema: Identifier = Field(
-        default="bronze", description="Schema of bronze, quarantine and the control tables."
-    )
-    silver_schema: Identifier = Field(
-        default="silver", description="Schema of the games' tables; another one than bronze's."
-    )
     auto_apply: bool = Field(
         default=False, description="Whether a last task adds the games that were discovered to the jobs by itself."
     )
@@ -123,9 +114,6 @@ class DatabricksSettings(Section):
     @model_validator(mode="after")
     def _consistent(self) -> DatabricksSettings:
         wrong = []
-        if self.catalog is not None and self.silver_schema.lower() == self.bronze_schema.lower():
-            # a game may be called bronze, and grants on games' tables must not reach bronze
-            wrong.append("silver_schema must not be bronze_schema")
         wrong += missing_limits(self.health, self.notifications)
         if self.name is not None:
             if self.wheel_path is None:

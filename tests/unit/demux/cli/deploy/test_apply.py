@@ -452,9 +452,9 @@ def test_a_catalog_that_is_not_there_is_said_before_anything_is_changed(
     here: Path, fake: FakeWorkspace, demux: Demux
 ) -> None:
     demux("plan", "--out", "plan.json")
-    write_settings(here, databricks={"catalog": "nowhere"})
+    write_settings(here, tables={"catalog": "nowhere"})
     for words in (["plan"], ["apply"], ["apply", "--plan", "plan.json"], ["export", "bundle", "--out", "bundle"]):
-        with pytest.raises(SettingsInvalid, match="has no catalog nowhere, so no table could be registered"):
+        with pytest.raises(SettingsInvalid, match="has no catalog nowhere, so no table could be made"):
             demux(*words)
     assert changing(fake) == []
     assert not (here / "bundle").exists()
@@ -463,7 +463,7 @@ def test_a_catalog_that_is_not_there_is_said_before_anything_is_changed(
 def test_a_catalog_that_we_may_not_see_is_left_to_whom_the_jobs_run_as(
     here: Path, fake: FakeWorkspace, demux: Demux
 ) -> None:
-    write_settings(here, databricks={"catalog": "main"})
+    write_settings(here, tables={"catalog": "main"})
     fake.faults.plan(Fault(Way.DENIED, path="unity-catalog/catalogs/", times=ALWAYS))
     assert "1 to create" in demux("plan")
     assert len(fake.faults.happened) == 1

@@ -15,13 +15,13 @@ from tests.fakes.workspace.fake import FakeWorkspace
 from tests.fakes.workspace.http.server import serving
 
 SETTINGS = """
-root: /Volumes/main/demux/data
+root: s3://lake/demux
 games: {allow: [chess, go]}
 databricks:
   name: prod
   cluster: {node_type: i3.xlarge}
   wheel_path: /Volumes/main/ops/wheels
-  catalog: main
+tables: {catalog: main}
 grants:
   games: {chess: [chess-team], go: [go-team]}
 """
@@ -96,5 +96,5 @@ def test_tables_that_lose_their_games_need_force(fake: FakeWorkspace) -> None:
 
 
 def test_settings_without_a_catalog_are_refused_before_anybody_is_asked(fake: FakeWorkspace) -> None:
-    assert isinstance(run("plan", "--set", "databricks.catalog=null").exception, SettingsInvalid)
+    assert isinstance(run("plan", "--set", "tables.catalog=null").exception, SettingsInvalid)
     assert fake.calls == []

@@ -25,8 +25,7 @@ RECORD = "/Volumes/main/ops/wheels/grants.prod/"
 
 def wish(folder: Path, teams: dict[str, list[str]] = TEAMS, **sections: dict[str, Any]) -> None:
     """Settings with a catalog, and these readers."""
-    databricks = {"catalog": "main", **sections.pop("databricks", {})}
-    write_settings(folder, databricks=databricks, grants={"games": teams}, **sections)
+    write_settings(folder, grants={"games": teams}, **{"tables": {"catalog": "main"}, **sections})
 
 
 @pytest.fixture
@@ -96,10 +95,10 @@ def test_the_plan_as_json_has_the_grants(workspace: FakeWorkspace, demux: Demux)
 def test_without_readers_or_a_catalog_nothing_is_asked_of_the_catalog(
     here: Path, workspace: FakeWorkspace, demux: Demux
 ) -> None:
-    write_settings(here, databricks={"catalog": "main"})
+    write_settings(here, tables={"catalog": "main"})
     assert json.loads(demux("plan", "--json"))["grants"] is None
-    wish(here, databricks={"catalog": None})
-    assert demux("plan").endswith("! grants: databricks.catalog is not set, so nothing is granted")
+    wish(here, tables={"catalog": None})
+    assert demux("plan").endswith("! grants: tables.catalog is not set, so nothing is granted")
     assert not [call for call in workspace.calls if "/unity-catalog/permissions/" in call.path]
 
 
@@ -107,7 +106,7 @@ def test_who_is_taken_out_of_the_settings_loses_the_grant_even_the_last_one(
     here: Path, workspace: FakeWorkspace, demux: Demux
 ) -> None:
     demux("apply")
-    write_settings(here, databricks={"catalog": "main"})
+    write_settings(here, tables={"catalog": "main"})
     assert "- revoke  SELECT on table main.silver.chess from chess-team" in demux("plan")
     demux("apply")
     assert readers(workspace) == {table: [] for table in TABLES}

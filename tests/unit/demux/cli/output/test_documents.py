@@ -87,7 +87,7 @@ def test_a_command_prints_the_document_that_the_page_has(
 
 
 def test_what_is_said_of_a_workspace_is_what_the_page_has(here: Path, demux: Demux) -> None:
-    write_settings(here, databricks={"catalog": "main"}, grants={"games": {"chess": ["team"]}})
+    write_settings(here, tables={"catalog": "main"}, grants={"games": {"chess": ["team"]}})
     check("plan, with databricks.name", demux("plan", "--json"))
     check("grants plan, grants apply", demux("grants", "plan", "--json"))
 

@@ -25,11 +25,11 @@ from demux.core.catalog.sql import (
 from demux.core.columns.types import Column, Primitive, Struct
 from demux.core.protobuf.schema.option_tags import MAX_TAGS, Tags
 from demux.core.root.layout import Layout
-from demux.core.settings.databricks.deployment import DatabricksSettings
+from demux.core.settings.tables import TableSettings
 from tests.conftest import Golden
 
 LAYOUT = Layout("s3://bucket/it's a root")
-SETTINGS = DatabricksSettings(catalog="main", silver_schema="Games")
+SETTINGS = TableSettings(catalog="main", silver="Games")
 CHESS = CatalogTable("main", "Games", "chess", "s3://bucket/it's a root/silver/chess")
 
 
@@ -42,7 +42,7 @@ def test_a_path_leads_back_to_the_tables_name() -> None:
         "DROP TABLE IF EXISTS `main`.`bronze`.`bronze`",
     )
     assert table_at(SETTINGS, LAYOUT, f"{LAYOUT.root}/source") is None
-    assert table_at(DatabricksSettings(), LAYOUT, LAYOUT.bronze) is None
+    assert table_at(TableSettings(), LAYOUT, LAYOUT.bronze) is None
 
 
 def test_a_games_table_is_called_by_its_key() -> None:
@@ -56,7 +56,7 @@ def test_a_games_table_is_called_by_its_key() -> None:
 
 
 def test_without_a_catalog_there_is_nothing_to_register() -> None:
-    nowhere = DatabricksSettings()
+    nowhere = TableSettings()
     assert (silver_in(nowhere, LAYOUT, "chess"), bronze_in(nowhere, LAYOUT), schemas_of(nowhere)) == (None, (), ())
 
 
@@ -75,6 +75,7 @@ def test_bronze_quarantine_and_the_control_tables_have_a_schema_of_their_own() -
         "main.bronze.control_removed",
         "main.bronze.control_backfills",
         "main.bronze.control_approvals",
+        "main.bronze.control_forget",
     ]
     assert found[2].location == LAYOUT.schemas
 

@@ -21,11 +21,11 @@ from tests.support.databricks.sdk_types import wrong_fields
 
 WHEEL = "/Volumes/main/ops/wheels/protobuf_demux-0.1.0+abc-py3-none-any.whl"
 SMALL = {
-    "root": "/Volumes/main/demux/data",
+    "root": "s3://lake/demux",
     "databricks.name": "prod",
     "databricks.cluster.node_type": "i3.xlarge",
     "databricks.wheel_path": "/Volumes/main/ops/wheels",
-    "databricks.catalog": "main",
+    "tables.catalog": "main",
     "databricks.permissions.groups": "{data team: CAN_VIEW}",
     "databricks.tags": "{country: no, since: 2026-01-31, size: 1e3}",
     "databricks.schedule.kind": "cron",
@@ -119,12 +119,12 @@ def test_the_target_dev_touches_nothing_of_prod() -> None:
     found = installed(files, "dev")
     job = found["prod_all"]
     (maintain,) = found["prod_maintain"]["tasks"]
-    assert "root=/Volumes/main/demux/data_dev" in maintain["python_wheel_task"]["parameters"]
+    assert "root=s3://lake/demux_dev" in maintain["python_wheel_task"]["parameters"]
     parameters = {part for task in job["tasks"] for part in task["python_wheel_task"]["parameters"]}
-    assert {"root=/Volumes/main/demux/data_dev", "databricks.catalog=main_dev", "archive.clean=keep"} < parameters
-    assert not {"root=/Volumes/main/demux/data", "databricks.catalog=main", "databricks.name=prod"} & parameters
+    assert {"root=s3://lake/demux_dev", "tables.catalog=main_dev", "archive.clean=keep"} < parameters
+    assert not {"root=s3://lake/demux", "tables.catalog=main", "databricks.name=prod"} & parameters
     assert job["tags"]["protobuf_demux"] == "prod-dev"
-    assert job["tags"]["protobuf_demux_root"] == root_tag("/Volumes/main/demux/data_dev")
+    assert job["tags"]["protobuf_demux_root"] == root_tag("s3://lake/demux_dev")
     assert "/Volumes/main/ops/wheels/deployment.prod-dev" in parameters
     assert read(files["databricks.yml"])["targets"]["dev"]["presets"] == {"jobs_max_concurrent_runs": 1}
 

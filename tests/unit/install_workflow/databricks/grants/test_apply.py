@@ -59,12 +59,12 @@ class Installer:
         login = {"host": fake.url, "token": fake.token, "auth_type": "pat"}
         self.connection = WorkspaceConnection(login, Tries(retries=0, timeout_s=20))
         self.base = {
-            "root": "/Volumes/main/demux/data",
+            "root": "s3://lake/demux",
             "games.allow": ["chess", "go"],
             "databricks.name": DEPLOYMENT,
             "databricks.cluster.node_type": "i3.xlarge",
             "databricks.wheel_path": folder,
-            "databricks.catalog": "Main",
+            "tables.catalog": "Main",
         }
 
     def look(self, known: Iterable[str] = (), **settings: object) -> GrantsPreview:
@@ -281,7 +281,7 @@ def test_a_retired_reader_loses_only_what_we_gave(fake: FakeWorkspace, installer
 def test_another_schema_takes_the_grants_of_the_old_one_back(fake: FakeWorkspace, installer: Installer) -> None:
     installer.apply()
     fake.catalog.add("table", "main.gold.chess")
-    installer.base["databricks.silver_schema"] = "gold"
+    installer.base["tables.silver"] = "gold"
     installer.apply()
     assert granted(fake) == {
         ("main", "chess-team", "USE_CATALOG"),
@@ -455,8 +455,8 @@ def test_a_call_whose_answer_was_lost_is_tried_again_and_harms_nothing(fake: Fak
 @pytest.mark.parametrize(
     ("settings", "said"),
     [
-        ({"databricks__catalog": None}, "databricks.catalog is not set"),
-        ({"databricks__name": None, "databricks__catalog": None}, "databricks.name is not set; databricks.catalog"),
+        ({"tables__catalog": None}, "tables.catalog is not set"),
+        ({"databricks__name": None, "tables__catalog": None}, "databricks.name is not set; tables.catalog"),
     ],
 )
 def test_settings_that_do_not_say_where_are_refused(

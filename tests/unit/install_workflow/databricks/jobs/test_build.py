@@ -30,7 +30,7 @@ from tests.conftest import Golden
 
 WHEEL = "/Volumes/main/ops/wheels/protobuf_demux-0.1.0+abc-py3-none-any.whl"
 DEPLOYMENT = {
-    "root": "/Volumes/main/demux/data",
+    "root": "s3://lake/demux",
     "databricks.name": "prod",
     "maintain.every": "never",
     "databricks.cluster.node_type": "i3.xlarge",
@@ -40,7 +40,7 @@ SMALL = {
     "source.kind": "kafka",
     "kafka.bootstrap_servers": "broker:9092",
     "kafka.topics": "events",
-    "databricks.catalog": "main",
+    "tables.catalog": "main",
     "databricks.schedule.kind": "cron",
     "databricks.schedule.cron": "0 0 5 * * ?",
     "databricks.notifications.emails_on_failure": "ops@example.com",

@@ -104,9 +104,9 @@ def test_names_in_any_script_are_written_as_they_are(tmp_path: Path) -> None:
 
 
 def test_what_a_bundles_targets_replace_stays_in_the_parameters() -> None:
-    root = f"/Volumes/main/demux/{'x' * 5000}"
-    told = arguments(settings(root=root, databricks__catalog="main", kafka__topics=[f"topic_{n}" for n in range(330)]))
-    assert {f"root={root}", "databricks.name=prod", "databricks.catalog=main"} < set(told.apply)
+    root = f"s3://lake/{'x' * 5000}"
+    told = arguments(settings(root=root, tables__catalog="main", kafka__topics=[f"topic_{n}" for n in range(330)]))
+    assert {f"root={root}", "databricks.name=prod", "tables.catalog=main"} < set(told.apply)
     assert [file.content.partition(b":")[0] for file in told.files] == [b"kafka"]
 
 

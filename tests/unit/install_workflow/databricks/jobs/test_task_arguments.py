@@ -14,7 +14,7 @@ from install_workflow.databricks.jobs.task_arguments import arguments
 
 ROOT = "/Volumes/main/demux/data"
 DEPLOYED = {
-    "root": ROOT,
+    "root": "s3://lake/demux",
     "source.kind": "kafka",
     "kafka.bootstrap_servers": "broker:9093",
     "kafka.topics": ("a", "b"),
@@ -33,7 +33,8 @@ DEPLOYED = {
     "run.sink": "spark",
     "spark.conf": {"spark.ui.enabled": "true"},
     "databricks.name": "prod",
-    "databricks.catalog": "main",
+    "tables.catalog": "main",
+    "tables.quarantine": "bad",
     "databricks.cluster.node_type": "i3.xlarge",
     "databricks.cluster.spark_conf": {"fs.account.key": "{{secrets/lake/key}}"},
     "databricks.schedule.kind": "cron",
@@ -82,7 +83,6 @@ def test_a_task_reads_the_same_settings_that_were_written() -> None:
 def test_a_stage_is_told_what_it_reads_and_nothing_of_the_jobs_around_it() -> None:
     told = arguments(deployed())
     assert keys(told.ingest) == [
-        "databricks.catalog",
         "framing.payload",
         "kafka.bootstrap_servers",
         "kafka.options",
@@ -95,10 +95,12 @@ def test_a_stage_is_told_what_it_reads_and_nothing_of_the_jobs_around_it() -> No
         "root",
         "run.sink",
         "source.kind",
+        "tables.catalog",
+        "tables.quarantine",
         "wrapper.schema_id_field",
     ]
-    assert keys(told.deserialize) == ["databricks.catalog", "registries", "registry.url", "root"]
-    assert keys(told.maintain) == ["databricks.catalog", "root"]
+    assert keys(told.deserialize) == ["registries", "registry.url", "root", "tables.catalog", "tables.quarantine"]
+    assert keys(told.maintain) == ["root", "tables.catalog", "tables.quarantine"]
 
 
 def test_maintenance_is_told_all_of_its_settings_but_when_it_comes() -> None:

@@ -49,19 +49,6 @@ def test_a_name_needs_a_kind_of_node_and_a_place_for_the_wheel() -> None:
     assert loaded(cluster__node_type=None, cluster__policy_id="A1B2").databricks.cluster.policy_id == "A1B2"
 
 
-@pytest.mark.parametrize("silver", ["bronze", "Bronze"])
-def test_games_tables_have_a_schema_of_their_own_in_a_catalog(silver: str) -> None:
-    # a game may be called bronze
-    assert mistakes(name=None, catalog="main", silver_schema=silver) == [
-        "databricks: silver_schema must not be bronze_schema"
-    ]
-    assert mistakes(catalog="main", silver_schema=silver, wheel_path=None) == [
-        "databricks: silver_schema must not be bronze_schema; name needs wheel_path"
-    ]
-    assert loaded(silver_schema=silver).databricks.catalog is None
-    assert loaded(catalog="main", silver_schema="bronze_games").databricks.silver_schema == "bronze_games"
-
-
 @pytest.mark.parametrize("name", ["Prod", "1st", "a" * 41, "a.b", "a b", "${x}", "a/b", "", "x_001", "x_continuous"])
 def test_a_name_that_is_no_tag_or_that_a_part_could_have_is_refused(name: str) -> None:
     assert mistakes(name=name)[0].startswith(f"databricks.name: {name!r}: ")
