@@ -15,6 +15,7 @@ from bronze_ingest.envelope import column_conflicts
 from bronze_ingest.kafka.checkpoint_offsets import records_in
 from bronze_ingest.source import check_source, wrapper_stream
 from bronze_ingest.unwrap import WrapperFormat, bronze_columns, wrapper_format
+from demux.core.catalog.root_tables import make_root_tables
 from demux.core.causes import Stage
 from demux.core.columns.spark import columns_in_json, columns_of_spark
 from demux.core.columns.types import Struct
@@ -58,6 +59,7 @@ def ingest(
         SettingsInvalid, SourceMissing, KafkaUnavailable, KafkaRefused, TopicMissing, OffsetsLost: as for
             `wrapper_stream`.
         CheckpointLost, TableLost: as for `require_checkpoint`.
+        CatalogConflict, CatalogRefused: as for `make_root_tables`; no record was read.
     """
     layout = layout_of(settings)
     wrapper = wrapper_format(settings)
@@ -79,6 +81,7 @@ def ingest(
     require_checkpoint(spark, layout)
     _require_columns(spark, tables, layout, wrapper)
     source = wrapper_stream(spark, settings, accept_gaps)
+    make_root_tables(spark, layout, bronze_columns(wrapper))
     watched = with_files(layout.storage, layout.bronze_checkpoint, one_batch)
     try:
         run_query(layout.storage, source, layout.bronze_checkpoint, "bronze", watched, trigger)

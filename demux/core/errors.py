@@ -334,7 +334,7 @@ class CatalogConflict(DemuxError):
 
 
 class CatalogRefused(DemuxError):
-    """The catalog does not let us register a table; its rows are in it nevertheless."""
+    """The catalog does not let a table have its name, and no row is written without it."""
 
     condition = "CATALOG_REFUSED"
 

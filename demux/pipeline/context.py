@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import logging
 import os
 import threading
 from collections.abc import Callable, Iterator, Mapping
@@ -11,10 +10,10 @@ from dataclasses import dataclass
 
 from pyspark.sql import SparkSession
 
-from demux.core.catalog.registration import CatalogRegistration
+from demux.core.catalog.registration import look_again
 from demux.core.control.games_and_rounds import Control
-from demux.core.errors import DemuxError
 from demux.core.extras import on_databricks
+from demux.core.names import names_of
 from demux.core.reports import GameReport, IngestReport
 from demux.core.root.layout import Layout, layout_of
 from demux.core.root.lock import Hold, TableLock, table_lock, unlocked
@@ -22,6 +21,7 @@ from demux.core.schemas.registry_selection import RegisteredGames, Registries, g
 from demux.core.schemas.store import GameRegistry, SchemaStore
 from demux.core.settings.settings import Settings
 from demux.core.streaming.query import TAKE_ALL, Trigger
+from demux.pipeline.table_tags import TableTags
 
 
 @dataclass(frozen=True, slots=True)
@@ -82,11 +82,12 @@ class CommandContext(HeldRoot):
 
     Attributes:
         tables: keeps processes of the same command apart that write one table.
+        tags: of the games' tables; None where the catalog has none.
     """
 
     spark: SparkSession
     tables: TableLock = unlocked
-    catalog: CatalogRegistration | None = None
+    tags: TableTags | None = None
 
     def check_source(self) -> None:
         """Return nothing when the source can be read; raises as the bronze stage would."""
@@ -108,36 +109,21 @@ class CommandContext(HeldRoot):
         """Run the bronze stage."""
         from bronze_ingest.run import ingest
 
-        def first_batch(report: IngestReport) -> None:
-            # a query that never ends has no other time for it
-            if not began:
-                self._register_bronze()
-            began.append(report)
-            on_batch(report)
-
-        began: list[IngestReport] = []
-        result = ingest(self.spark, self.settings, trigger, self.tables, accept_gaps=accept_gaps, on_batch=first_batch)
-        if not began:
-            self._register_bronze()
-        return result
-
-    def _register_bronze(self) -> None:
-        """Make bronze's tables known to the catalog; the games must not wait for that, so a refusal is only logged."""
-        try:
-            if self.catalog is not None:
-                self.catalog.register_bronze()
-        except DemuxError as error:
-            logging.getLogger("demux").warning("%s", error)
-            self.warn(f"{error.message} {error.remedy}")
+        return ingest(self.spark, self.settings, trigger, self.tables, accept_gaps=accept_gaps, on_batch=on_batch)
 
     def deserialize(self, game: str) -> GameReport:
         """Run the silver stage for one game."""
         from deserializer.stream.run import deserialize
 
         report = deserialize(self.spark, self.layout, self.schemas, game, self.settings.decoder, self.tables)
-        if self.catalog is not None:
-            self.catalog.register_game(game)
+        self.tag(game)
         return report
+
+    def tag(self, game: str) -> None:
+        """Give the game's table its tags, if it is there."""
+        table = self.layout.storage.address(self.layout.silver(names_of(game).key))
+        if self.tags is not None and self.layout.storage.table_exists(table.path):
+            self.tags.follow(table, game)
 
 
 def place_of(
@@ -146,7 +132,7 @@ def place_of(
     """Return what the stages need; `tables` where other processes write the same tables at the same time."""
     layout = layout_of(settings)
     schemas = SchemaStore(spark, layout, registry_of(settings, os.environ), tables)
-    catalog = CatalogRegistration(spark, layout, settings.tables, schemas, has_tags=on_databricks())
+    look_again()
     # a stream commits by Spark, and where it continues within a commit, by files
     return CommandContext(
         settings,
@@ -155,7 +141,7 @@ def place_of(
         stopping,
         spark=spark,
         tables=tables or table_lock(settings.root),
-        catalog=catalog,
+        tags=TableTags(spark, schemas) if on_databricks() else None,
     )
 
 

@@ -8,7 +8,7 @@ from datetime import datetime, timezone
 from functools import partial
 
 from demux.core.error_mapping import named
-from demux.core.errors import DemuxError, ErrorKind
+from demux.core.errors import ErrorKind
 from demux.core.reports import GameReport
 from demux.core.settings.settings import Engine
 from demux.pipeline.context import CommandContext
@@ -54,9 +54,11 @@ class _FleetEngine:
                 stop.wait(min(_MOST_WAIT_S, run.retry_wait_s * 2 ** (tried - 1)))
             again = tried < run.retries and not stop.is_set()
             for decoded in self._decoded(tuple(waiting)):
-                error = decoded.error or self._registered(decoded.game)
+                error = decoded.error
                 if again and error is not None and error.kind is ErrorKind.TRANSIENT:
                     continue
+                if error is None:
+                    self._place.tag(decoded.game)
                 report = None if error else decoded.report
                 yield TaskEnd(waiting.pop(decoded.game), report, error, decoded.seconds, decoded.commit)
 
@@ -88,12 +90,3 @@ class _FleetEngine:
                 sink=place.settings.run.sink,
             )
         return self._fleet
-
-    def _registered(self, game: str) -> DemuxError | None:
-        """Make the game's table known to the catalog, and return why that was not possible."""
-        try:
-            if self._place.catalog is not None:
-                self._place.catalog.register_game(game)
-        except DemuxError as error:
-            return error
-        return None

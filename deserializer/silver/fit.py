@@ -7,6 +7,7 @@ from concurrent.futures import ThreadPoolExecutor
 
 from pyspark.sql import SparkSession
 
+from demux.core.catalog.registration import make_known
 from demux.core.columns.types import Struct
 from demux.core.error_mapping import named
 from demux.core.errors import DemuxError
@@ -32,7 +33,7 @@ def fit(
     contract: Contract = EVOLVE,
     rows: Mapping[SchemaRef, int] | None = None,
 ) -> Decisions:
-    """Return what to do with rows of each schema ref; the table is there then, with all columns for it and comments.
+    """Return what to do with rows of each schema ref; the table is there then, by its name too, with all columns.
 
     Args:
         spark: the session, for tables whose rows must be rewritten.
@@ -44,11 +45,15 @@ def fit(
 
     Raises:
         ApprovalNeeded: the contract asks first; nothing was changed.
+        CatalogConflict, CatalogRefused: the table cannot have its name in the catalog.
     """
     decisions = decide(table.columns, answers, table.message, contract, rows=rows)
     description = description_of(decisions, answers, table.everything)
-    if not table.exists:
+    is_new = not table.exists
+    if is_new:
         table.create(description.all_columns, decisions.message, description.comment)
+    make_known(spark, storage.address(table.path))
+    if is_new:
         return decisions
     changes = description.is_new or Struct((*decisions.columns, *SILVER_ORIGIN)) != table.everything
     if changes and not table.alter(description, decisions.message):

@@ -9,6 +9,7 @@ import typer
 
 from demux.cli.command import AfterRemoval, ask, ask_to_remove, can_ask, command_context, console
 from demux.cli.output.progress import print_left_out
+from demux.core.catalog.registration import forget, require_catalog
 from demux.core.root.lock import Access
 from demux.core.settings.settings import Settings
 from demux.core.text import first_few, printable
@@ -63,10 +64,10 @@ def place_to_remove(settings: Settings, wait: bool) -> AbstractContextManager[Co
 
 
 def list_parts(place: CommandContext, parts: frozenset[RootPart]) -> tuple[Folder, ...]:
-    """Return the folders to remove; raises as `list_removable`, and as `Catalog.require` where tables go."""
+    """Return the folders to remove; raises as `list_removable`, and as `require_catalog` where tables go."""
     found = list_removable(place.spark, place.settings, place.control, parts)
-    if place.catalog is not None and any(folder.part is RootPart.TABLES for folder in found):
-        place.catalog.require()
+    if any(folder.part is RootPart.TABLES for folder in found):
+        require_catalog(place.spark, place.layout.storage.catalog)
     return found
 
 
@@ -78,8 +79,8 @@ def print_parts(found: tuple[Folder, ...]) -> None:
 
 def remove_parts(place: CommandContext, found: tuple[Folder, ...]) -> None:
     """Remove the folders, and say each; the catalog forgets the tables."""
-    forget = place.catalog.forget if place.catalog is not None else lambda _: None
-    remove_from_root(place.layout, found, _print_removed, forget)
+    storage = place.layout.storage
+    remove_from_root(place.layout, found, _print_removed, lambda path: forget(place.spark, storage.address(path)))
 
 
 def _print_removed(folder: Folder) -> None:

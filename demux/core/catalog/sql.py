@@ -1,4 +1,4 @@
-"""How the tables of a root are called in a catalog, and the SQL that registers and tags them. Pure.
+"""The SQL that makes the tables of a root known to a catalog, and tags them. Pure.
 
 Tags are Unity Catalog's: open-source Spark cannot even parse them, so those statements never ran in a test.
 https://docs.databricks.com/aws/en/sql/language-manual/sql-ref-syntax-ddl-alter-table (`SET TAGS`)
@@ -7,13 +7,11 @@ https://docs.databricks.com/aws/en/sql/language-manual/sql-ref-syntax-ddl-alter-
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass
 from urllib.parse import unquote
 
-from demux.core.names import names_of, quoted, sql_string
+from demux.core.names import quoted, sql_string
 from demux.core.protobuf.schema.option_tags import MAX_TAGS
-from demux.core.root.layout import Layout
-from demux.core.settings.tables import TableSettings
+from demux.core.storage.table_address import CatalogName
 
 # a table's or a column's tags by key
 TagsByKey = Mapping[str, str]
@@ -22,102 +20,24 @@ TagsByKey = Mapping[str, str]
 _SCHEMES = {"s3a": "s3", "s3n": "s3"}
 
 
-@dataclass(frozen=True, slots=True)
-class CatalogTable:
-    """A table in a catalog, and the path or URI where its files are."""
-
-    catalog: str
-    schema: str
-    name: str
-    location: str
-
-    @property
-    def full_name(self) -> str:
-        """The name for people; its parts are letters, digits and `_`."""
-        return f"{self.catalog}.{self.schema}.{self.name}"
-
-    @property
-    def schema_sql(self) -> str:
-        """The name of its schema for SQL."""
-        return ".".join(map(quoted, (self.catalog, self.schema)))
-
-    @property
-    def sql(self) -> str:
-        """The name for SQL."""
-        return ".".join(map(quoted, (self.catalog, self.schema, self.name)))
-
-
-def look_into(table: CatalogTable) -> str:
+def look_into(catalog: str, schema: str) -> str:
     """Return the SQL that fails where Spark has no such catalog, or may not look into it."""
-    return f"SHOW SCHEMAS IN {quoted(table.catalog)} LIKE {sql_string(table.schema)}"
+    return f"SHOW SCHEMAS IN {quoted(catalog)} LIKE {sql_string(schema)}"
 
 
-def schemas_of(settings: TableSettings) -> tuple[str, ...]:
-    """Return the schemas of the tables as SQL names them; none without a catalog."""
-    if settings.catalog is None:
-        return ()
-    return tuple(
-        f"{quoted(settings.catalog)}.{quoted(name)}"
-        for name in dict.fromkeys(
-            (settings.bronze, settings.silver, settings.quarantine_schema, settings.control_schema)
-        )
-    )
+def create_schema(name: CatalogName) -> str:
+    """Return the SQL that makes the schema of a table."""
+    return f"CREATE SCHEMA IF NOT EXISTS {name.schema_sql}"
 
 
-def silver_in(settings: TableSettings, layout: Layout, game: str) -> CatalogTable | None:
-    """Return a game's table; None without a catalog."""
-    if settings.catalog is None:
-        return None
-    key = names_of(game).key
-    return CatalogTable(settings.catalog, settings.silver, key, layout.silver(key))
+def create_table(name: CatalogName, path: str) -> str:
+    """Return the SQL that makes a table known; its columns and comments are the files' own."""
+    return f"CREATE TABLE IF NOT EXISTS {name.sql} USING DELTA LOCATION {sql_string(path)}"
 
 
-def bronze_in(settings: TableSettings, layout: Layout) -> tuple[CatalogTable, ...]:
-    """Return bronze, quarantine and the control tables, those too that are not there yet; none without a catalog."""
-    if settings.catalog is None:
-        return ()
-    bronze, quarantine, control = settings.bronze, settings.quarantine_schema, settings.control_schema
-    places = {
-        (bronze, "bronze"): layout.bronze,
-        (quarantine, "quarantine"): layout.quarantine,
-        (control, "control_schemas"): layout.schemas,
-        (control, "control_games"): layout.games,
-        (control, "control_deployments"): layout.deployments,
-        (control, "control_rounds"): layout.rounds,
-        (control, "control_topics"): layout.topics,
-        (control, "control_gaps"): layout.gaps,
-        (control, "control_dropped"): layout.dropped,
-        (control, "control_removed"): layout.removed,
-        (control, "control_backfills"): layout.backfills,
-        (control, "control_approvals"): layout.approvals,
-        (control, "control_forget"): layout.forget,
-    }
-    return tuple(CatalogTable(settings.catalog, *name, location) for name, location in places.items())
-
-
-def table_at(settings: TableSettings, layout: Layout, location: str) -> CatalogTable | None:
-    """Return what the root's table at this path is called; None where the root has none there, or without a catalog."""
-    if settings.catalog is None:
-        return None
-    key = location.rpartition("/")[2]
-    if location == layout.silver(key):
-        return CatalogTable(settings.catalog, settings.silver, key, location)
-    return next((table for table in bronze_in(settings, layout) if table.location == location), None)
-
-
-def create_schema(schema: str) -> str:
-    """Return the SQL that makes a schema of `schemas_of`."""
-    return f"CREATE SCHEMA IF NOT EXISTS {schema}"
-
-
-def create_table(table: CatalogTable) -> str:
-    """Return the SQL that makes the table known; its columns and comments are the files' own."""
-    return f"CREATE TABLE IF NOT EXISTS {table.sql} USING DELTA LOCATION {sql_string(table.location)}"
-
-
-def drop_table(table: CatalogTable) -> str:
+def drop_table(name: CatalogName) -> str:
     """Return the SQL that lets the catalog forget the table; its files stay."""
-    return f"DROP TABLE IF EXISTS {table.sql}"
+    return f"DROP TABLE IF EXISTS {name.sql}"
 
 
 def is_same_place(one: str, other: str) -> bool:
@@ -125,11 +45,11 @@ def is_same_place(one: str, other: str) -> bool:
     return bool(_spellings(one) & _spellings(other))
 
 
-def held_tags(table: CatalogTable) -> tuple[str, str]:
+def held_tags(name: CatalogName) -> tuple[str, str]:
     """Return the SQL that reads a table's tags (`tag_name`, `tag_value`) and its columns' (`column_name` before)."""
-    schema = f"{quoted(table.catalog)}.information_schema"
+    schema = f"{quoted(name.catalog)}.information_schema"
     # unity catalog keeps names in lower case
-    where = f"WHERE schema_name = {sql_string(table.schema.lower())} AND table_name = {sql_string(table.name)}"
+    where = f"WHERE schema_name = {sql_string(name.schema.lower())} AND table_name = {sql_string(name.table)}"
     return (
         f"SELECT tag_name, tag_value FROM {schema}.table_tags {where}",
         f"SELECT column_name, tag_name, tag_value FROM {schema}.column_tags {where}",
@@ -137,7 +57,7 @@ def held_tags(table: CatalogTable) -> tuple[str, str]:
 
 
 def set_tags(
-    table: CatalogTable,
+    name: CatalogName,
     wanted: TagsByKey,
     columns: Mapping[str, TagsByKey],
     held: TagsByKey,
@@ -150,10 +70,10 @@ def set_tags(
         held: its tags now.
         held_columns: its columns' tags now, by name.
     """
-    alter = f"ALTER TABLE {table.sql}"
+    alter = f"ALTER TABLE {name.sql}"
     changes = [(f"{alter} SET TAGS", _due(wanted, held))]
-    for name, tags in columns.items():
-        changes.append((f"{alter} ALTER COLUMN {quoted(name)} SET TAGS", _due(tags, held_columns.get(name, {}))))
+    for column, tags in columns.items():
+        changes.append((f"{alter} ALTER COLUMN {quoted(column)} SET TAGS", _due(tags, held_columns.get(column, {}))))
     return [f"{head} ({_pairs(due.items())})" for head, due in changes if due]
 
 

@@ -16,6 +16,7 @@ from demux.core.settings.store import access_of
 from demux.core.storage.access import StoreAccess
 from demux.core.storage.files import Storage
 from demux.core.storage.location import Scheme, locate
+from demux.core.storage.table_address import CatalogNames
 
 
 def s3_access(settings: Settings) -> StoreAccess | None:
@@ -43,7 +44,23 @@ def storage_for(settings: Settings, environ: Mapping[str, str]) -> Storage:
     Raises:
         SecretMissing: as `demux.core.secrets.resolve`.
     """
-    return Storage.here(access_of(settings.store, environ, settings.root), settings.store.mounts)
+    access = access_of(settings.store, environ, settings.root)
+    return Storage.here(access, settings.store.mounts, names_of_tables(settings))
+
+
+def names_of_tables(settings: Settings) -> CatalogNames | None:
+    """Return what the settings call the tables of the root; None without a catalog."""
+    tables = settings.tables
+    if tables.catalog is None:
+        return None
+    return CatalogNames(
+        settings.root,
+        tables.catalog,
+        bronze=tables.bronze,
+        silver=tables.silver,
+        quarantine=tables.quarantine_schema,
+        control=tables.control_schema,
+    )
 
 
 def logs_of(root: str) -> Path:

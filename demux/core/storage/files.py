@@ -23,6 +23,7 @@ from demux.core.storage.bucket import Bucket
 from demux.core.storage.folder import LocalFolder
 from demux.core.storage.location import WORKSPACE, Location, Scheme, locate
 from demux.core.storage.refusals import refusal
+from demux.core.storage.table_address import CatalogNames, TableAddress
 
 if TYPE_CHECKING:
     import pyarrow as pa
@@ -42,15 +43,21 @@ class Storage:
 
     Attributes:
         mounts: folders of this machine that have other file systems, by the prefix that Spark has for them.
+        catalog: what the root's tables are called in a catalog; None without one.
     """
 
     access: StoreAccess = field(default_factory=StoreAccess)
     mounts: Mapping[str, str] = field(default_factory=dict)
+    catalog: CatalogNames | None = None
 
     @staticmethod
-    def here(access: StoreAccess, mounts: Mapping[str, str]) -> Storage:
+    def here(access: StoreAccess, mounts: Mapping[str, str], catalog: CatalogNames | None = None) -> Storage:
         """Return how this process reaches files; a cluster of Databricks has the file systems of its workspace."""
-        return Storage(access, {**(WORKSPACE if on_databricks() else {}), **mounts})
+        return Storage(access, {**(WORKSPACE if on_databricks() else {}), **mounts}, catalog)
+
+    def address(self, path: str) -> TableAddress:
+        """Return where files and Spark find the table at the path."""
+        return TableAddress(path, None if self.catalog is None else self.catalog.name_of(path))
 
     def reaches(self, path: str) -> bool:
         """Return whether Delta tables at the path are read and written without Spark, given their client.

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-import logging
+import shutil
 from collections.abc import Iterator, Mapping
 from pathlib import Path
 
@@ -11,7 +11,7 @@ from pyspark.sql import SparkSession
 
 from demux.cli.deploy.local_plan import list_parts, remove_parts
 from demux.core.control.games_and_rounds import TaskOutcome
-from demux.core.errors import CatalogConflict, CatalogRefused
+from demux.core.errors import CatalogConflict, CatalogRefused, TableLost
 from demux.core.names import names_of
 from install_workflow.destroy.apply import list_removable
 from install_workflow.destroy.plan import RootPart
@@ -46,11 +46,26 @@ def tables(spark: SparkSession, schema: str) -> list[str]:
     return sorted(row.tableName for row in spark.sql(f"SHOW TABLES IN spark_catalog.{schema}").collect())
 
 
+CONTROL = (
+    "approvals",
+    "backfills",
+    "deployments",
+    "dropped",
+    "forget",
+    "games",
+    "gaps",
+    "removed",
+    "rounds",
+    "schemas",
+    "topics",
+)
+OF_BRONZE = sorted(["bronze", "quarantine", *(f"control_{name}" for name in CONTROL)])
+
+
 @pytest.mark.both_lanes
-def test_every_table_can_be_read_by_its_name_after_a_round(cataloged: Root, spark: SparkSession) -> None:
+def test_every_table_has_its_name_and_is_read_by_it_after_a_round(cataloged: Root, spark: SparkSession) -> None:
     send(cataloged, "chess", HOSTILE)
-    place = cataloged.workplace()
-    cataloged.run(place)
+    cataloged.run()
     key = names_of(HOSTILE).key
     assert tables(spark, "demux_s") == sorted(["chess", key])
     assert [row.name for row in spark.table("spark_catalog.demux_s.chess").collect()] == ["ann"]
@@ -59,32 +74,70 @@ def test_every_table_can_be_read_by_its_name_after_a_round(cataloged: Root, spar
     said = {row.col_name: (row.data_type, row.comment) for row in described}
     assert said["name"] == ("string", "who")
     assert said["Comment"][0] == "One event."
-    # quarantine came after bronze was registered: the next round makes it known, and the control tables
-    assert tables(spark, "demux_b") == ["bronze"]
-    cataloged.run(place)
-    names = ["bronze", "control_games", "control_rounds", "control_schemas", "quarantine"]
-    assert tables(spark, "demux_b") == names
+    assert tables(spark, "demux_b") == OF_BRONZE
     assert spark.table("spark_catalog.demux_b.bronze").count() == 4
+    assert spark.table("spark_catalog.demux_b.quarantine").count() == 2
+    assert {row.game_name for row in spark.table("spark_catalog.demux_b.control_rounds").collect()} == {
+        "chess",
+        HOSTILE,
+    }
+    detail = spark.sql("DESCRIBE DETAIL spark_catalog.demux_b.bronze").first()
+    assert detail is not None
+    assert detail.partitionColumns == ["game_name"]
+
+
+def test_quarantine_and_control_tables_may_have_schemas_of_their_own(spark: SparkSession, tmp_path: Path) -> None:
+    apart = {**CATALOG, "quarantine": "demux_q", "control": "demux_c"}
+    root = Root.at(spark, tmp_path / "root", tables=apart)
+    send(root, "chess")
+    root.run()
+    try:
+        assert tables(spark, "demux_b") == ["bronze"]
+        assert tables(spark, "demux_q") == ["quarantine"]
+        assert tables(spark, "demux_c") == sorted(f"control_{name}" for name in CONTROL)
+    finally:
+        for schema in ("demux_b", "demux_s", "demux_q", "demux_c"):
+            spark.sql(f"DROP SCHEMA IF EXISTS spark_catalog.{schema} CASCADE")
 
 
 @pytest.mark.parametrize(
     "engine", [pytest.param(STREAM, id="stream", marks=pytest.mark.oldest), pytest.param(FLEET, id="fleet")]
 )
-def test_a_second_run_finds_everything_registered_and_new_rows_under_the_name(
+def test_a_second_run_adds_rows_under_the_names_also_where_the_catalog_forgot_them(
     cataloged: Root, spark: SparkSession, engine: Mapping[str, object]
 ) -> None:
     cataloged = Root.at(spark, cataloged.folder, tables=CATALOG, run=engine)
     send(cataloged, "chess")
     cataloged.run()
+    for number in (2, 3):
+        send(cataloged, "chess")
+        round_ = cataloged.run()
+        assert [end.error for end in round_.ended] == [None]
+        assert spark.table("spark_catalog.demux_s.chess").count() == number
+        assert spark.table("spark_catalog.demux_b.quarantine").count() == number
+        # as Spark's own catalog does when its process ends
+        for schema in ("demux_b", "demux_s"):
+            spark.sql(f"DROP SCHEMA spark_catalog.{schema} CASCADE")
+
+
+@pytest.mark.both_lanes
+def test_a_root_that_had_no_catalog_gets_its_names_with_the_next_rows(cataloged: Root, spark: SparkSession) -> None:
+    before = Root.at(spark, cataloged.folder)
+    send(before, "chess")
+    before.run()
     send(cataloged, "chess")
-    round_ = cataloged.run()
-    assert [end.error for end in round_.ended] == [None]
+    assert [end.error for end in cataloged.run().ended] == [None]
+    assert tables(spark, "demux_b") == OF_BRONZE
     assert spark.table("spark_catalog.demux_s.chess").count() == 2
 
 
-def test_a_table_of_that_name_elsewhere_is_left_and_told_and_the_rows_are_in(
-    cataloged: Root, spark: SparkSession, tmp_path: Path
+@pytest.mark.parametrize(
+    "engine", [pytest.param(STREAM, id="stream", marks=pytest.mark.oldest), pytest.param(FLEET, id="fleet")]
+)
+def test_a_table_of_that_name_elsewhere_is_left_and_the_games_rows_wait_in_bronze(
+    cataloged: Root, spark: SparkSession, tmp_path: Path, engine: Mapping[str, object]
 ) -> None:
+    cataloged = Root.at(spark, cataloged.folder, tables=CATALOG, run={"retry_wait_s": 0.0, **engine})
     send(cataloged, "chess", "go")
     theirs = tmp_path / "theirs"
     spark.range(3).write.format("delta").save(str(theirs))
@@ -99,13 +152,19 @@ def test_a_table_of_that_name_elsewhere_is_left_and_told_and_the_rows_are_in(
     )
     assert ended["go"] is None
     assert spark.table("spark_catalog.demux_s.chess").count() == 3
-    assert [row["name"] for row in cataloged.silver("chess")] == ["ann"]
+    assert cataloged.silver("chess") == []
+    assert [row["game_name"] for row in cataloged.quarantine()] == ["go"]
     assert cataloged.workplace().control.history().last["chess"].outcome is TaskOutcome.FAILED
+
+    # another process does not write past the name either
+    assert [isinstance(end.error, CatalogConflict) for end in cataloged.run().ended] == [True]
+    assert cataloged.silver("chess") == []
 
     spark.sql("DROP TABLE spark_catalog.demux_s.chess")
     # nothing new came, and the game is looked at again
     assert [(end.task.game, end.error) for end in cataloged.run().ended] == [("chess", None)]
     assert spark.table("spark_catalog.demux_s.chess").count() == 1
+    assert [row["game_name"] for row in cataloged.quarantine()] == ["go", "chess"]
 
 
 def test_a_view_of_that_name_is_left_too(cataloged: Root, spark: SparkSession) -> None:
@@ -117,21 +176,42 @@ def test_a_view_of_that_name_is_left_too(cataloged: Root, spark: SparkSession) -
     assert spark.table("spark_catalog.demux_s.chess").columns == ["one"]
 
 
-def test_a_catalog_that_refuses_fails_the_games_task_and_holds_up_nothing(
-    spark: SparkSession, tmp_path: Path, caplog: pytest.LogCaptureFixture, monkeypatch: pytest.MonkeyPatch
+@pytest.mark.parametrize("name", ["bronze", "quarantine", "control_rounds"])
+def test_where_a_table_of_bronze_cannot_have_its_name_nothing_is_read(
+    cataloged: Root, spark: SparkSession, tmp_path: Path, name: str
 ) -> None:
-    monkeypatch.setattr(logging.getLogger("demux"), "propagate", True)
+    send(cataloged, "chess")
+    theirs = tmp_path / "theirs"
+    spark.range(3).write.format("delta").save(str(theirs))
+    spark.sql("CREATE SCHEMA spark_catalog.demux_b")
+    spark.sql(f"CREATE TABLE spark_catalog.demux_b.{name} USING DELTA LOCATION '{theirs}'")
+    with pytest.raises(CatalogConflict, match=f"has a spark_catalog.demux_b.{name} already"):
+        cataloged.run()
+    assert (cataloged.bronze(), cataloged.quarantine()) == ([], [])
+    spark.sql(f"DROP TABLE spark_catalog.demux_b.{name}")
+    assert [end.error for end in cataloged.run().ended] == [None]
+    assert len(cataloged.bronze()) == 2
+
+
+def test_a_catalog_that_refuses_ends_the_command_before_anything_is_read(spark: SparkSession, tmp_path: Path) -> None:
     root = Root.at(spark, tmp_path / "root", tables={"catalog": "nowhere"})
     send(root, "chess")
-    (end,) = root.run().ended
-    assert isinstance(end.error, CatalogRefused)
-    assert end.error.message.startswith("The catalog did not register nowhere.silver.chess: ")
-    assert end.error.remedy.endswith("give `--set tables.catalog=null`.")
-    assert "The catalog did not register nowhere.bronze.bronze: " in caplog.text
-    assert [row["name"] for row in root.silver("chess")] == ["ann"]
-    # the setting is corrected: the task that failed is due again
+    with pytest.raises(CatalogRefused, match=r"^\[CATALOG_REFUSED\] The catalog did not register nowhere\.") as refused:
+        root.run()
+    assert refused.value.remedy.endswith("give `--set tables.catalog=null`.")
+    assert (root.bronze(), root.silver("chess")) == ([], [])
     healed = Root.at(spark, tmp_path / "root")
     assert [end.error for end in healed.run().ended] == [None]
+    assert [row["name"] for row in root.silver("chess")] == ["ann"]
+
+
+def test_bronze_that_is_gone_is_noticed_and_not_made_again(cataloged: Root, spark: SparkSession) -> None:
+    send(cataloged, "chess")
+    cataloged.run()
+    shutil.rmtree(cataloged.folder / "bronze")
+    with pytest.raises(TableLost):
+        cataloged.run()
+    assert not (cataloged.folder / "bronze").exists()
 
 
 def test_without_a_catalog_nothing_is_registered(root: Root, spark: SparkSession) -> None:

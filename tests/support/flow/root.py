@@ -18,7 +18,7 @@ from google.protobuf.descriptor_pb2 import FileDescriptorSet
 from google.protobuf.message import Message
 from pyspark.sql import SparkSession
 
-from demux.core.catalog.registration import CatalogRegistration
+from demux.core.catalog.registration import look_again
 from demux.core.control.games_and_rounds import Control
 from demux.core.names import names_of
 from demux.core.protobuf.schema.descriptor_pool import message_class, pool_of
@@ -95,9 +95,9 @@ class Root:
         """Return what a new command would work with: nothing is remembered from the command before."""
         registry = registry_of(self.settings, os.environ)
         store = SchemaStore(self.spark, self.layout, registry)
-        catalog = CatalogRegistration(self.spark, self.layout, self.settings.tables, store, has_tags=False)
+        look_again()
         control = Control(self.spark, self.layout)
-        return CommandContext(self.settings, store, control, threading.Event(), spark=self.spark, catalog=catalog)
+        return CommandContext(self.settings, store, control, threading.Event(), spark=self.spark)
 
     def run(self, place: CommandContext | None = None, decode: Decode | None = None) -> Round:
         """Run one round by the engine of the settings, as a new `demux run` does.

@@ -19,7 +19,7 @@ from demux.core.settings.settings import Decoder, Settings
 
 SECTIONS = (
     "root, source, kafka, archive, wrapper, framing, registry, registries, games, decoder, run, maintain, store, "
-    "spark, log, databricks, grants"
+    "tables, spark, log, databricks, grants"
 )
 
 
