@@ -13,6 +13,7 @@ from bronze_ingest.kafka.lost_offsets import TopicState
 from bronze_ingest.run import ingest
 from bronze_ingest.source import check_source
 from bronze_ingest.unwrap import bronze_columns, wrapper_format
+from demux.core.catalog.spark_tables import read_table, save_table
 from demux.core.causes import RemovalReason, Stage
 from demux.core.columns.spark import spark_struct
 from demux.core.columns.types import Struct
@@ -72,7 +73,7 @@ def _require_none_forgotten(spark: SparkSession, layout: Layout) -> None:
     """Check that no record was forgotten: a source may have their records still, some with other ids than before."""
     if not layout.storage.table_exists(layout.removed):
         return
-    removed = spark.read.format("delta").load(layout.removed)
+    removed = read_table(spark, layout.storage.address(layout.removed))
     forgotten = removed.where(F.col("reason") == RemovalReason.FORGOTTEN.value).select("record_id").distinct().count()
     if forgotten:
         raise ForgottenWouldReturn(
@@ -118,7 +119,9 @@ def _lost(spark: SparkSession, settings: Settings, layout: Layout) -> Iterator[s
 def _positions(spark: SparkSession, layout: Layout) -> list[Any]:
     """Return where the records came from, by origin, topic and partition, with their number and first offset."""
     places = [
-        spark.read.format("delta").load(table).where(condition).select("origin", "topic", "partition", "offset")
+        read_table(spark, layout.storage.address(table))
+        .where(condition)
+        .select("origin", "topic", "partition", "offset")
         for table, condition in (
             (layout.bronze, "true"),
             (layout.quarantine, f"stage = '{Stage.BRONZE.value}'"),
@@ -140,7 +143,9 @@ def _positions(spark: SparkSession, layout: Layout) -> list[Any]:
 def _made_again(spark: SparkSession, layout: Layout) -> set[str]:
     if not layout.storage.table_exists(layout.topics):
         return set()
-    made = spark.read.format("delta").load(layout.topics).groupBy("topic").count().where("count > 1").collect()
+    made = (
+        read_table(spark, layout.storage.address(layout.topics)).groupBy("topic").count().where("count > 1").collect()
+    )
     return {row.topic for row in made}
 
 
@@ -163,8 +168,8 @@ def _empty(
     """Take all rows out of a table, if it is there, and the columns besides these."""
     if not storage.table_exists(table):
         return
-    writer = spark.createDataFrame([], spark_struct(columns)).write.format("delta").partitionBy(*partition_by)
+    writer = spark.createDataFrame([], spark_struct(columns)).write.partitionBy(*partition_by)
     # Spark writes nothing where a transaction's version is not above the one before
     if position is not None and transaction_of(storage, table, position.query_id) != position.batch_id:
         writer = writer.option("txnAppId", position.query_id).option("txnVersion", position.batch_id)
-    writer.mode("overwrite").option("overwriteSchema", "true").save(table)
+    save_table(spark, writer.mode("overwrite").option("overwriteSchema", "true"), storage.address(table))

@@ -16,6 +16,7 @@ from bronze_ingest.kafka.checkpoint_offsets import records_in
 from bronze_ingest.source import check_source, wrapper_stream
 from bronze_ingest.unwrap import WrapperFormat, bronze_columns, wrapper_format
 from demux.core.catalog.root_tables import make_root_tables
+from demux.core.catalog.spark_tables import read_table
 from demux.core.causes import Stage
 from demux.core.columns.spark import columns_in_json, columns_of_spark
 from demux.core.columns.types import Struct
@@ -143,7 +144,7 @@ def require_checkpoint(spark: SparkSession, layout: Layout) -> None:
 def _has_rows(spark: SparkSession, storage: Storage, table: str, stage: Stage | None = None) -> bool:
     if not storage.table_exists(table):
         return False
-    rows = spark.read.format("delta").load(table)
+    rows = read_table(spark, storage.address(table))
     return bool((rows if stage is None else rows.where(F.col("stage") == stage.value)).limit(1).count())
 
 
@@ -179,4 +180,4 @@ def _columns(spark: SparkSession, tables: file_sink.OpenTables, layout: Layout) 
         return columns_in_json(schema_json(table))
     if not layout.storage.table_exists(layout.bronze):
         return Struct(())
-    return columns_of_spark(spark.read.format("delta").load(layout.bronze).schema)
+    return columns_of_spark(read_table(spark, layout.storage.address(layout.bronze)).schema)

@@ -23,7 +23,8 @@ def write_batch(layout: Layout, frame: DataFrame, wrapper: WrapperFormat, batch:
 
     Holds the lock of quarantine while that is written: games are decoded meanwhile.
     """
-    target = Target(layout.bronze, layout.quarantine, partition_by=("game_name",))
+    storage = layout.storage
+    target = Target(storage.address(layout.bronze), storage.address(layout.quarantine), partition_by=("game_name",))
     return commit(batch, target, bronze_rows(frame, wrapper, batch), lambda: refused_rows(frame, wrapper, batch), lock)
 
 

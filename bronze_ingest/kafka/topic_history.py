@@ -10,10 +10,12 @@ from pyspark.sql import SparkSession
 
 from bronze_ingest.kafka.checkpoint_offsets import StreamPosition, move, position
 from bronze_ingest.kafka.lost_offsets import Gap, Loss, Offsets, TopicState, begins, gaps, past_gaps
+from demux.core.catalog.spark_tables import read_table, save_table
 from demux.core.columns.spark import spark_struct
 from demux.core.columns.types import Struct
 from demux.core.errors import OffsetsLost
 from demux.core.root.layout import Layout
+from demux.core.storage.table_address import TableAddress
 from demux.core.tables import GAPS, TOPICS
 
 _MAX_SHOWN = 5
@@ -94,7 +96,7 @@ def _left(
 def _gap_rows(spark: SparkSession, layout: Layout, losses: set[Loss]) -> list[Any]:
     if not layout.storage.table_exists(layout.gaps):
         return []
-    rows: list[Any] = spark.read.format("delta").load(layout.gaps).orderBy("accepted_at").collect()
+    rows: list[Any] = read_table(spark, layout.storage.address(layout.gaps)).orderBy("accepted_at").collect()
     return [row for row in rows if Loss(row.reason) in losses]
 
 
@@ -102,7 +104,7 @@ def _history(spark: SparkSession, layout: Layout) -> History:
     if not layout.storage.table_exists(layout.topics):
         return {}
     # sorted here: Spark would need a further stage
-    rows = sorted(spark.read.format("delta").load(layout.topics).collect(), key=lambda row: row.since)
+    rows = sorted(read_table(spark, layout.storage.address(layout.topics)).collect(), key=lambda row: row.since)
     return {name: tuple(row.topic_id for row in rows if row.topic == name) for name in {row.topic for row in rows}}
 
 
@@ -128,15 +130,20 @@ def _write_down(spark: SparkSession, layout: Layout, lost: tuple[Gap, ...]) -> N
         for gap in lost
         if (gap.topic, gap.topic_id, gap.partition, gap.first) not in known
     ]
-    _append(spark, layout.gaps, GAPS, rows)
+    _append(spark, layout.storage.address(layout.gaps), GAPS, rows)
 
 
 def _remember(spark: SparkSession, layout: Layout, now: Mapping[str, TopicState], names: Iterable[str]) -> None:
     time = datetime.now(timezone.utc)
-    _append(spark, layout.topics, TOPICS, [(name, now[name].topic_id, time) for name in sorted(names)])
+    _append(
+        spark,
+        layout.storage.address(layout.topics),
+        TOPICS,
+        [(name, now[name].topic_id, time) for name in sorted(names)],
+    )
 
 
-def _append(spark: SparkSession, table: str, columns: Struct, rows: list[tuple[Any, ...]]) -> None:
+def _append(spark: SparkSession, table: TableAddress, columns: Struct, rows: list[tuple[Any, ...]]) -> None:
     if rows:
         frame = spark.createDataFrame(rows, spark_struct(columns)).coalesce(1)
-        frame.write.format("delta").mode("append").save(table)
+        save_table(spark, frame.write.mode("append"), table)

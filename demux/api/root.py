@@ -74,7 +74,9 @@ class TableReader:
 
     def spark(self, spark: SparkSession) -> DataFrame:
         """Return the table as a Spark frame; nothing is read yet."""
-        return spark.read.format("delta").load(self.path)
+        from demux.core.catalog.spark_tables import read_table
+
+        return read_table(spark, self.storage.address(self.path))
 
     def newest(self, rows: int, spark: SparkSession | None = None) -> SilverSample:
         """Return the newest rows of a silver table; reads only the files that may have one of them.
@@ -89,7 +91,7 @@ class TableReader:
         from demux.operations.status.newest_rows import newest_rows, newest_rows_by_spark
 
         if spark is not None:
-            return newest_rows_by_spark(spark, self.path, rows)
+            return newest_rows_by_spark(spark, self.storage.address(self.path), rows)
         return newest_rows(self.storage, self.path, rows)
 
     def __arrow_c_stream__(self, requested_schema: object | None = None) -> object:

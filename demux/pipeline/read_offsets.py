@@ -15,6 +15,7 @@ from pyspark.sql import SparkSession
 
 from bronze_ingest.kafka.checkpoint_offsets import KAFKA
 from bronze_ingest.kafka.lost_offsets import Loss, kafka_offsets, source_line, start_line
+from demux.core.catalog.spark_tables import read_table
 from demux.core.delta.app_transactions import transaction_of
 from demux.core.delta.bronze_games import position_id
 from demux.core.delta.log import commit_in, commit_name, newest_version
@@ -132,8 +133,8 @@ def _files_at(spark: SparkSession | None, storage: Storage, table: str, version:
     """Return how many files a table has at a version."""
     opened = storage.known_table(table)
     if opened is None:
-        reader = session_for(spark, table).read.format("delta")
-        return len(reader.option("versionAsOf", version).load(table).inputFiles())
+        found = read_table(session_for(spark, table), storage.address(table), versionAsOf=version)
+        return len(found.inputFiles())
     opened.load_as_version(version)
     return len(opened.file_uris())
 

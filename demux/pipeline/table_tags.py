@@ -9,6 +9,7 @@ from typing import Any
 
 from pyspark.sql import SparkSession
 
+from demux.core.catalog.spark_tables import read_table
 from demux.core.catalog.sql import held_tags, set_tags
 from demux.core.columns.spark import columns_of_spark, message_in
 from demux.core.columns.types import Struct
@@ -47,7 +48,7 @@ class TableTags:
         if name is None:
             return
         try:
-            schema = self._spark.read.format("delta").load(table.path).schema
+            schema = read_table(self._spark, table).schema
             columns = columns_of_spark(schema)
             by = comment_source(columns)
             if by is None or (name, by) in self._tagged:

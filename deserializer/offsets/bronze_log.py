@@ -10,6 +10,7 @@ from urllib.parse import unquote
 from pyspark.sql import SparkSession
 from pyspark.sql import functions as F
 
+from demux.core.catalog.spark_tables import read_table
 from demux.core.delta.log import AddedFile, Commit, growth
 from demux.core.errors import BronzeLogTruncated, BronzeRewritten
 from demux.core.storage.files import Storage
@@ -70,7 +71,7 @@ class BronzeLog:
 
     def _snapshot(self, game: str, version: int) -> Commit:
         """Return all files that the game has in a version of bronze, as one commit."""
-        bronze = self._spark.read.format("delta").option("versionAsOf", version).load(self._bronze)
+        bronze = read_table(self._spark, self._storage.address(self._bronze), versionAsOf=version)
         paths = sorted(_path(self._storage, one) for one in bronze.where(F.col("game_name") == game).inputFiles())
         files = (AddedFile(path, game, self._storage.size(path) or 0, None) for path in paths)
         return Commit(version, tuple(files), at_once=True)

@@ -10,6 +10,7 @@ from collections.abc import Callable, Collection, Iterable
 from dataclasses import replace
 from typing import TYPE_CHECKING
 
+from demux.core.catalog.spark_tables import read_table
 from demux.core.control.games_and_rounds import Control
 from demux.core.delta.bronze_games import games_in_bronze
 from demux.core.errors import RemovalUnfinished
@@ -102,7 +103,7 @@ def _new(spark: SparkSession, layout: Layout, control: Control, parts: Iterable[
     found = [folder for folder in folders(layout, games, parts) if _is_there(layout.storage, folder)]
     if sum(folder.part is RootPart.TABLES for folder in found) > _MOST_COUNTED:
         return tuple(found)
-    return tuple(_counted(spark, folder) for folder in found)
+    return tuple(_counted(spark, layout.storage, folder) for folder in found)
 
 
 def _is_there(storage: Storage, folder: Folder) -> bool:
@@ -114,9 +115,9 @@ def _is_there(storage: Storage, folder: Folder) -> bool:
             return any(file.bytes for file in storage.files(folder.path))
 
 
-def _counted(spark: SparkSession, folder: Folder) -> Folder:
+def _counted(spark: SparkSession, storage: Storage, folder: Folder) -> Folder:
     match folder.part:
         case RootPart.TABLES:
-            return replace(folder, rows=spark.read.format("delta").load(folder.path).count())
+            return replace(folder, rows=read_table(spark, storage.address(folder.path)).count())
         case RootPart.CHECKPOINTS:
             return folder

@@ -43,6 +43,26 @@ def make_known(spark: SparkSession, table: TableAddress) -> None:
     _KNOWN.add(table)
 
 
+def make_room(spark: SparkSession, table: TableAddress) -> bool:
+    """Return whether a write makes the table under its name, as there is none at its path; else the catalog has it.
+
+    Raises:
+        CatalogConflict, CatalogRefused: as `make_known`.
+    """
+    from delta.tables import DeltaTable
+
+    if table.name is None or table in _KNOWN:
+        return False
+    try:
+        if is_new := not DeltaTable.isDeltaTable(spark, table.path):
+            _clear(spark, table.name, table.path)
+    except SPARK_ERRORS as error:
+        raise _refused(table.name, error) from error
+    if not is_new:
+        make_known(spark, table)
+    return is_new
+
+
 def look_again() -> None:
     """Let each table be looked up again: for a new command of the same process."""
     _KNOWN.clear()
@@ -89,11 +109,26 @@ def forget(spark: SparkSession, table: TableAddress) -> None:
     _KNOWN.discard(table)
 
 
-def _made(spark: SparkSession, name: CatalogName, path: str) -> str | None:
+def _clear(spark: SparkSession, name: CatalogName, path: str) -> None:
+    """Make the schema, and take away what the catalog has of a table that was at the path before."""
+    if not _is_there(spark, name):
+        _make_schema(spark, name)
+        return
+    found = _place_of(spark, name)
+    if found is None or not is_same_place(found, path):
+        raise _conflict(name, path, found)
+    spark.sql(drop_table(name))
+
+
+def _make_schema(spark: SparkSession, name: CatalogName) -> None:
     with _MAKING:
         # who may use a schema may often not create one
         if not spark.catalog.databaseExists(name.schema_sql):
             spark.sql(create_schema(name))
+
+
+def _made(spark: SparkSession, name: CatalogName, path: str) -> str | None:
+    _make_schema(spark, name)
     spark.sql(create_table(name, path))
     # another process may have been faster, with another table
     return _place_of(spark, name)

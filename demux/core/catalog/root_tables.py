@@ -8,6 +8,7 @@ from dataclasses import dataclass
 from pyspark.sql import SparkSession
 
 from demux.core.catalog.registration import make_known
+from demux.core.catalog.spark_tables import save_table
 from demux.core.columns.spark import spark_struct
 from demux.core.columns.types import Struct
 from demux.core.root.layout import Layout
@@ -86,6 +87,7 @@ def _make(spark: SparkSession, layout: Layout, table: RootTable) -> None:
         if storage.reaches_tables(path):
             storage.create_table(path, schema.jsonValue(), partition_by=table.partition_by)
         else:
-            writer = spark.createDataFrame([], schema).write.format("delta").mode("append")
-            (writer if table.partition_by is None else writer.partitionBy(table.partition_by)).save(path)
+            writer = spark.createDataFrame([], schema).write.mode("append")
+            writer = writer if table.partition_by is None else writer.partitionBy(table.partition_by)
+            save_table(spark, writer, storage.address(path))
     make_known(spark, storage.address(path))

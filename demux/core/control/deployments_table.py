@@ -9,6 +9,7 @@ from pathlib import Path
 from pyspark.sql import SparkSession
 from pyspark.sql import functions as F
 
+from demux.core.catalog.spark_tables import read_table, save_table
 from demux.core.columns.spark import spark_struct
 from demux.core.control.deployment_record import DeploymentRecord, deployment_format, deployment_in
 from demux.core.control.record_format import version_in
@@ -44,7 +45,7 @@ def copy_record(spark: SparkSession, layout: Layout, folder: Path) -> bool:
 
 def has_deployment(spark: SparkSession, layout: Layout, deployment: str) -> bool:
     """Return whether the table has rows of the deployment."""
-    return layout.storage.table_exists(layout.deployments) and bool(_written(spark, layout.deployments, deployment))
+    return layout.storage.table_exists(layout.deployments) and bool(_written(spark, layout, deployment))
 
 
 def forget_deployment(spark: SparkSession, layout: Layout, deployment: str) -> bool:
@@ -67,20 +68,20 @@ def _rows(deployment: str, version: int, record: DeploymentRecord) -> _Rows:
 
 def _replace(spark: SparkSession, layout: Layout, deployment: str, rows: _Rows) -> bool:
     """Return whether the deployment's rows were others; a number alone says little, as it restarts after a destroy."""
-    table = layout.deployments
-    there = layout.storage.table_exists(table)
-    if rows == (_written(spark, table, deployment) if there else frozenset()):
+    there = layout.storage.table_exists(layout.deployments)
+    if rows == (_written(spark, layout, deployment) if there else frozenset()):
         return False
     frame = spark.createDataFrame(sorted(rows, key=repr), spark_struct(DEPLOYMENTS)).coalesce(1)
-    writer = frame.write.format("delta").mode("overwrite" if there else "append")
+    writer = frame.write.mode("overwrite" if there else "append")
     if there:
         writer = writer.option("replaceWhere", f"deployment = {sql_string(deployment)}")
-    writer.save(table)
+    save_table(spark, writer, layout.storage.address(layout.deployments))
     return True
 
 
-def _written(spark: SparkSession, table: str, deployment: str) -> _Rows:
-    found = spark.read.format("delta").load(table).where(F.col("deployment") == deployment)
+def _written(spark: SparkSession, layout: Layout, deployment: str) -> _Rows:
+    table = read_table(spark, layout.storage.address(layout.deployments))
+    found = table.where(F.col("deployment") == deployment)
     rows = (row.asDict() for row in found.select(*(column.name for column in DEPLOYMENTS)).collect())
     # PySpark gives times in this process's zone, and without saying so
     return frozenset(tuple({**row, "since": row["since"].astimezone(timezone.utc)}.values()) for row in rows)

@@ -13,8 +13,10 @@ from dataclasses import dataclass
 from pyspark.sql import DataFrame, Observation
 from pyspark.sql import functions as F
 
+from demux.core.catalog.spark_tables import save_table
 from demux.core.delta.app_transactions import Batch
 from demux.core.root.lock import TableLock, unlocked
+from demux.core.storage.table_address import TableAddress
 
 # marks a row of the batch that has no place in the good table; not a column of any table
 REFUSED = "_refused"
@@ -35,8 +37,8 @@ class BatchCounts:
 class Target:
     """Where a batch goes."""
 
-    table: str
-    quarantine: str
+    table: TableAddress
+    quarantine: TableAddress
     partition_by: tuple[str, ...] = ()
 
 
@@ -59,24 +61,24 @@ def commit(
     found = seen.get
     counts = BatchCounts(found["rows"], found["rows"] - found["bad"], found["bad"])
     if counts.rows_quarantined:
-        with ALONE, lock(target.quarantine):
+        with ALONE, lock(target.quarantine.path):
             append(refused(), target.quarantine, batch)
     return counts
 
 
-def append(rows: DataFrame, table: str, batch: Batch | None, target: Target | None = None) -> None:
+def append(rows: DataFrame, table: TableAddress, batch: Batch | None, target: Target | None = None) -> None:
     """Append the rows to the table, once for each batch; partitioned as the target says when the table is new.
 
     Without a batch, they are appended however often it is called.
 
     A partitioned table gets the columns that it does not have yet.
     """
-    writer = rows.write.format("delta").mode("append")
+    writer = rows.write.mode("append")
     if target is not None and target.partition_by:
         writer = writer.partitionBy(*target.partition_by).option("mergeSchema", "true")
     if batch is not None:
         writer = writer.option("txnAppId", batch.query_id).option("txnVersion", batch.batch_id)
-    writer.save(table)
+    save_table(rows.sparkSession, writer, table)
 
 
 def _commit_again(batch: Batch, target: Target, rows: DataFrame, bad: DataFrame, lock: TableLock) -> BatchCounts:
@@ -84,7 +86,7 @@ def _commit_again(batch: Batch, target: Target, rows: DataFrame, bad: DataFrame,
     append(_good(rows), target.table, batch, target)
     rows_bad = bad.count()
     if rows_bad:
-        with ALONE, lock(target.quarantine):
+        with ALONE, lock(target.quarantine.path):
             append(bad, target.quarantine, batch)
     rows_in = rows.count()
     return BatchCounts(rows_in, rows_in - rows_bad, rows_bad)

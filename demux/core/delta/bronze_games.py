@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Collection, Mapping
 from typing import TYPE_CHECKING
 
+from demux.core.catalog.spark_tables import open_table, read_table
 from demux.core.delta.scan import only_spark_reads
 from demux.core.root.layout import Layout
 
@@ -30,9 +31,7 @@ def metadata_of(spark: SparkSession | None, layout: Layout) -> tuple[str, Mappin
         return f"demux/{metadata.id}", metadata.configuration
     if spark is None:
         raise only_spark_reads(layout.bronze)
-    from delta.tables import DeltaTable
-
-    detail = DeltaTable.forPath(spark, layout.bronze).detail().select("id", "properties").first()
+    detail = open_table(spark, layout.storage.address(layout.bronze)).detail().select("id", "properties").first()
     assert detail is not None
     return f"demux/{detail.id}", detail.properties
 
@@ -49,7 +48,7 @@ def games_in_bronze(spark: SparkSession | None, layout: Layout, among: Collectio
         return frozenset()
     if spark is None:
         raise only_spark_reads(layout.bronze)
-    names = spark.read.format("delta").load(layout.bronze).select("game_name").where("game_name IS NOT NULL")
+    names = read_table(spark, layout.storage.address(layout.bronze)).select("game_name").where("game_name IS NOT NULL")
     if among is not None:
         from pyspark.sql import functions as F
 

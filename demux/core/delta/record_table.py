@@ -15,6 +15,7 @@ from typing import TYPE_CHECKING, Any, Literal
 import pyarrow as pa
 from tenacity import Retrying, retry_if_exception, stop_after_attempt, wait_random
 
+from demux.core.catalog.spark_tables import open_table, read_table, save_table
 from demux.core.columns.arrow import arrow_fields, table_of
 from demux.core.columns.types import Map, Struct
 from demux.core.delta.commit import append_rows
@@ -23,6 +24,7 @@ from demux.core.error_mapping import named
 from demux.core.errors import ErrorKind
 from demux.core.extras import deltalake
 from demux.core.storage.files import Storage
+from demux.core.storage.table_address import TableAddress
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
@@ -67,7 +69,7 @@ class RecordTable:
             builder = deltalake.QueryBuilder().register(_NAME, self.storage.table(self.path))
             # pyarrow lets other threads run while it waits for the store, as the one that renews the lease
             return list(table_of(builder.execute(query.format(records=_NAME))).to_pylist())
-        rows = self._session.sql(query, records=self._session.read.format("delta").load(self.path)).collect()
+        rows = self._session.sql(query, records=read_table(self._session, self._address)).collect()
         return [{name: _utc(value) for name, value in row.asDict().items()} for row in rows]
 
     def append(self, records: Sequence[Sequence[object]]) -> None:
@@ -110,20 +112,17 @@ class RecordTable:
             updates = {name: _literal(value) for name, value in values.items()}
             _RETRYING(lambda: self.storage.table(self.path).update(updates=updates, predicate=same))
             return
-        from delta.tables import DeltaTable
         from pyspark.sql import functions as F
 
         condition = reduce(and_, (F.col(name) == value for name, value in where.items()))
-        DeltaTable.forPath(self._session, self.path).update(
-            condition, {name: F.lit(one) for name, one in values.items()}
-        )
+        open_table(self._session, self._address).update(condition, {name: F.lit(one) for name, one in values.items()})
 
     def _write(self, records: Sequence[Sequence[object]], mode: Literal["append", "overwrite"]) -> None:
         if not self._is_reached:
             from demux.core.columns.spark import spark_struct
 
             frame = self._session.createDataFrame(records, spark_struct(self.columns)).coalesce(1)
-            frame.write.format("delta").mode(mode).save(self.path)
+            save_table(self._session, frame.write.mode(mode), self._address)
             return
         self.storage.write_table(self.path, pa.Table.from_batches([self._rows(records)]), mode)
 
@@ -132,6 +131,10 @@ class RecordTable:
         columns = zip(*records, strict=True) if records else [()] * len(fields)
         arrays = [pa.array(values, field.type) for values, field in zip(columns, fields, strict=True)]
         return pa.RecordBatch.from_arrays(arrays, schema=pa.schema(fields))
+
+    @property
+    def _address(self) -> TableAddress:
+        return self.storage.address(self.path)
 
     @property
     def _session(self) -> SparkSession:

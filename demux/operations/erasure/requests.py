@@ -15,10 +15,10 @@ from operator import and_
 
 import pyarrow as pa
 import pyarrow.compute as pc
-from delta.tables import DeltaTable
 from pyspark.sql import SparkSession
 from pyspark.sql import functions as F
 
+from demux.core.catalog.spark_tables import open_table
 from demux.core.causes import RemovalReason, Stage
 from demux.core.columns.arrow import arrow_fields, as_type
 from demux.core.columns.types import Column, Primitive, Struct
@@ -30,6 +30,7 @@ from demux.core.names import names_of
 from demux.core.root.layout import Layout
 from demux.core.spark.connect import new_session
 from demux.core.storage.files import Storage
+from demux.core.storage.table_address import TableAddress
 from demux.core.tables import FORGET, POSITION, REMOVED
 from demux.operations.erasure.payload_matching import BATCH, FOUND
 from demux.operations.erasure.results import FORGOTTEN_ROWS, RemovedRows
@@ -90,7 +91,7 @@ class _Erasure:
             self.partition,
             FORGOTTEN_ROWS,
         )
-        return self._by_spark(spark, portion) if rows is None else rows
+        return self._by_spark(spark, storage.address(self.path), portion) if rows is None else rows
 
     @property
     def _columns(self) -> Struct:
@@ -107,7 +108,7 @@ class _Erasure:
         pairs = zip(ids.to_pylist(), rows.column(self.batch_id).to_pylist(), strict=True)
         return pc.and_(meant, pa.array([batch in portion.get(record_id, ()) for record_id, batch in pairs], pa.bool_()))
 
-    def _by_spark(self, spark: SparkSession | None, portion: _Portion) -> int:
+    def _by_spark(self, spark: SparkSession | None, address: TableAddress, portion: _Portion) -> int:
         if spark is None:
             raise TableUnsuited(
                 f"Only Spark removes rows of the table {self.path}: it has a feature that asks for its writer.",
@@ -126,7 +127,7 @@ class _Erasure:
         conditions = [F.col(f"t.{name}") == F.lit(value) for name, value in meant.items()]
         conditions += [F.col(f"t.{ours}") == F.col(f"f.{theirs}") for ours, theirs in same.items()]
         matches = reduce(and_, conditions)
-        table = DeltaTable.forPath(session, self.path).alias("t")
+        table = open_table(session, address).alias("t")
         count = table.toDF().join(keys, matches, "left_semi").count()
         if count:
             table.merge(keys, matches).whenMatchedDelete().execute()

@@ -17,6 +17,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 from pyspark.sql import SparkSession
 
+from demux.core.catalog.spark_tables import read_table
 from demux.core.causes import Stage
 from demux.core.columns.spark import columns_in_json, columns_of_spark
 from demux.core.columns.types import Column, Primitive, Struct
@@ -111,7 +112,7 @@ def columns_of(spark: SparkSession | None, layout: Layout, game: str) -> Struct 
         return columns_in_json(schema_json(table))
     if not layout.storage.table_exists(path):
         return None
-    return columns_of_spark(session_for(spark, path).read.format("delta").load(path).schema)
+    return columns_of_spark(read_table(session_for(spark, path), layout.storage.address(path)).schema)
 
 
 def quarantined_games(scope: SearchScope) -> frozenset[str]:
@@ -210,7 +211,7 @@ def _rows_of_table(scope: SearchScope, game: str) -> int:
     table = scope.layout.storage.known_table(path)
     if table is not None and is_readable(table):
         return int(table.count())
-    return session_for(scope.spark, path).read.format("delta").load(path).count()
+    return read_table(session_for(scope.spark, path), scope.layout.storage.address(path)).count()
 
 
 def _keep_copies(engine: Engine, scope: SearchScope, game: str) -> None:

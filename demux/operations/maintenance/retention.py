@@ -14,10 +14,10 @@ from datetime import datetime
 
 import pyarrow as pa
 import pyarrow.compute as pc
-from delta.tables import DeltaTable
 from pyspark.sql import Column, DataFrame, SparkSession
 from pyspark.sql import functions as F
 
+from demux.core.catalog.spark_tables import open_table, read_table, save_table
 from demux.core.causes import RemovalReason, Stage
 from demux.core.columns.arrow import arrow_fields
 from demux.core.columns.types import Struct
@@ -25,6 +25,7 @@ from demux.core.delta.record_table import RecordTable
 from demux.core.delta.rewrite_rows import delete_rows
 from demux.core.delta.scan import data_files, only_spark_reads, open_readable, scan, table_rows
 from demux.core.root.layout import Layout
+from demux.core.storage.table_address import TableAddress
 from demux.core.tables import BRONZE, REMOVED, ROUNDS
 from demux.operations.maintenance.state import MaintenanceState, write_state
 from demux.operations.maintenance.unread_files import UnreadBronze
@@ -45,11 +46,13 @@ def retirable(spark: SparkSession, layout: Layout, before: datetime, passed: Map
         passed: by exact name, the last batch of which the game has read every row.
     """
     bounds = spark.createDataFrame(list(passed.items()), "game_name string, bound long")
-    bronze = spark.read.format("delta").load(layout.bronze).where(F.col("game_name").isin(sorted(passed)))
+    bronze = read_table(spark, layout.storage.address(layout.bronze)).where(F.col("game_name").isin(sorted(passed)))
     old = bronze.where(F.col("ingested_at") < F.lit(before)).join(F.broadcast(bounds), "game_name")
     old = old.where(F.col("batch_id") <= F.col("bound"))
     if layout.storage.table_exists(layout.quarantine):
-        waiting = spark.read.format("delta").load(layout.quarantine).where(F.col("stage") == Stage.SILVER.value)
+        waiting = read_table(spark, layout.storage.address(layout.quarantine)).where(
+            F.col("stage") == Stage.SILVER.value
+        )
         old = old.join(waiting.select("game_name", "record_id"), ["game_name", "record_id"], "left_anti")
     return old
 
@@ -94,7 +97,7 @@ def begin(
     write_state(layout, state)
     values = {"reason": F.lit(RemovalReason.RETIRED.value), "request": F.lit(request), "removed_at": F.lit(now)}
     removed = rows.select(*(values.get(one.name, F.col(one.name)).alias(one.name) for one in REMOVED))
-    removed.write.format("delta").mode("append").save(layout.removed)
+    save_table(spark, removed.write.mode("append"), layout.storage.address(layout.removed))
     return state
 
 
@@ -116,7 +119,7 @@ def finish(
         or not layout.storage.table_exists(layout.bronze)
     ):
         return
-    removed = spark.read.format("delta").load(layout.removed)
+    removed = read_table(spark, layout.storage.address(layout.removed))
     mine = removed.where((F.col("request") == state.retiring) & (F.col("reason") == RemovalReason.RETIRED.value))
     found = mine.groupBy("game_name").agg(F.count(F.lit(1)).alias("rows"), F.max("batch_id").alias("batch")).collect()
     rows = {row.game_name: row.rows for row in found}
@@ -136,7 +139,7 @@ def _take_out(spark: SparkSession, layout: Layout, request: str, games: Sequence
     """Delete the recorded rows of these games from bronze; rows that are deleted already are ignored."""
     if games:
         gone = _written(spark, layout, request, games).select(*_IDENTITY).distinct()
-        bronze = DeltaTable.forPath(spark, layout.bronze).alias("b")
+        bronze = open_table(spark, layout.storage.address(layout.bronze)).alias("b")
         bronze.merge(
             gone.alias("r"), _same("b", "r") & F.col("b.game_name").isin(list(games))
         ).whenMatchedDelete().execute()
@@ -146,16 +149,16 @@ def _keep(spark: SparkSession, layout: Layout, request: str, games: Sequence[str
     """Delete the records of rows that are still in bronze: their games must read them again."""
     if not games:
         return
-    bronze = spark.read.format("delta").load(layout.bronze).where(F.col("game_name").isin(list(games)))
+    bronze = read_table(spark, layout.storage.address(layout.bronze)).where(F.col("game_name").isin(list(games)))
     still = _written(spark, layout, request, games).select(*_IDENTITY).join(bronze, list(_IDENTITY), "left_semi")
     if still.limit(1).count():
-        removed = DeltaTable.forPath(spark, layout.removed).alias("r")
+        removed = open_table(spark, layout.storage.address(layout.removed)).alias("r")
         same = _same("r", "s") & (F.col("r.request") == F.lit(request))
         removed.merge(still.distinct().alias("s"), same).whenMatchedDelete().execute()
 
 
 def _written(spark: SparkSession, layout: Layout, request: str, games: Sequence[str]) -> DataFrame:
-    removed = spark.read.format("delta").load(layout.removed)
+    removed = read_table(spark, layout.storage.address(layout.removed))
     return removed.where((F.col("request") == request) & F.col("game_name").isin(list(games)))
 
 
@@ -191,7 +194,7 @@ def remove_old_rounds(spark: SparkSession | None, layout: Layout, before: dateti
     if delete_rows(layout.storage, layout.rounds, lambda rows: _among(rows, old), _ROUND_COLUMNS) is None:
         if spark is None:
             raise only_spark_reads(layout.rounds)
-        _remove_by_spark(spark, layout.rounds, old)
+        _remove_by_spark(spark, layout.storage.address(layout.rounds), old)
     return len(old)
 
 
@@ -200,11 +203,9 @@ def _among(rows: pa.RecordBatch, old: frozenset[tuple[object, ...]]) -> pa.Boole
     return pa.array([key in old for key in keys], pa.bool_())
 
 
-def _remove_by_spark(spark: SparkSession, path: str, old: Iterable[tuple[object, ...]]) -> None:
-    from delta.tables import DeltaTable
-
+def _remove_by_spark(spark: SparkSession, table: TableAddress, old: Iterable[tuple[object, ...]]) -> None:
     from demux.core.columns.spark import spark_struct
 
     same = " AND ".join(f"t.{name} = o.{name}" for name in _ROUND_KEY)
     going = spark.createDataFrame(list(old), spark_struct(_ROUND_COLUMNS))
-    DeltaTable.forPath(spark, path).alias("t").merge(going.alias("o"), same).whenMatchedDelete().execute()
+    open_table(spark, table).alias("t").merge(going.alias("o"), same).whenMatchedDelete().execute()

@@ -9,6 +9,7 @@ from datetime import timedelta
 from delta.tables import DeltaTable
 from pyspark.sql import SparkSession
 
+from demux.core.catalog.spark_tables import open_table, sql_name
 from demux.core.delta.log import newest_version
 from demux.core.names import quoted
 from demux.core.spark.connect import new_session
@@ -34,7 +35,8 @@ def maintain_by_spark(
     """Compact and sort the table, and return what was done; an unchanged table is left alone."""
     now_ms = int(time.time() * 1000)
     version = newest_version(storage, table.path)
-    opened = DeltaTable.forPath(spark, table.path)
+    address = storage.address(table.path)
+    opened = open_table(spark, address)
     if dry_run or (seen is not None and seen.version == version):
         files, size = _detail(opened)
         return TableMaintenance(table, files, files, size), seen or SparkTableState(version, now_ms), None
@@ -44,10 +46,10 @@ def maintain_by_spark(
     if columns:
         # the builder of Delta's own takes a dot in a name for a field's
         by = ", ".join(map(quoted, columns))
-        spark.sql(f"OPTIMIZE delta.{quoted(table.path)} ZORDER BY ({by})")
+        spark.sql(f"OPTIMIZE {sql_name(spark, address)} ZORDER BY ({by})")
     else:
         opened.optimize().executeCompaction()
-    after, size = _detail(DeltaTable.forPath(spark, table.path))
+    after, size = _detail(open_table(spark, address))
     vacuumed = None if seen is None else seen.vacuumed_ms
     now = SparkTableState(newest_version(storage, table.path), now_ms, vacuumed)
     return TableMaintenance(table, before, after, size), now, LastSort(columns, now_ms) if columns else None
@@ -67,7 +69,7 @@ def vacuum(
     if seen.vacuumed_ms is not None and seen.vacuumed_ms > seen.changed_ms + keep_ms:
         return seen
     # Delta rounds to the nearest whole hour, which may be less
-    DeltaTable.forPath(spark, table.path).vacuum(float(math.ceil(keep / timedelta(hours=1))))
+    open_table(spark, storage.address(table.path)).vacuum(float(math.ceil(keep / timedelta(hours=1))))
     # Spark may write down that it did
     return SparkTableState(newest_version(storage, table.path), seen.changed_ms, now_ms)
 

@@ -15,10 +15,10 @@ from typing import Protocol
 
 import pyarrow as pa
 import pyarrow.compute as pc
-from delta.tables import DeltaTable
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as F
 
+from demux.core.catalog.spark_tables import open_table, read_table, save_table
 from demux.core.causes import Stage
 from demux.core.columns.spark import spark_struct
 from demux.core.columns.types import Struct
@@ -143,8 +143,8 @@ def delete_rows(spark: SparkSession, storage: Storage, table: str, condition: Ro
         return
     if rewrite_rows.delete_rows(storage, table, condition.among, _LOOKED_AT) is not None:
         return
-    if spark.read.format("delta").load(table).where(condition.sql()).limit(1).count():
-        DeltaTable.forPath(spark, table).delete(condition.sql())
+    if read_table(spark, storage.address(table)).where(condition.sql()).limit(1).count():
+        open_table(spark, storage.address(table)).delete(condition.sql())
 
 
 def _drop_by_files(table: deltalake.DeltaTable, layout: Layout, choice: QuarantineFilter, now: datetime) -> None:
@@ -167,20 +167,21 @@ def _drop_by_files(table: deltalake.DeltaTable, layout: Layout, choice: Quaranti
 
 def _drop_by_spark(spark: SparkSession, layout: Layout, choice: QuarantineFilter, now: datetime) -> None:
     rows = chosen(spark, layout, choice).withColumn("dropped_at", F.lit(now))
-    rows.select(*(column.name for column in DROPPED)).write.format("delta").mode("append").save(layout.dropped)
+    written = rows.select(*(column.name for column in DROPPED)).write.mode("append")
+    save_table(spark, written, layout.storage.address(layout.dropped))
     # only what is written down goes: other rows may have come meanwhile
-    dropped = spark.read.format("delta").load(layout.dropped)
+    dropped = read_table(spark, layout.storage.address(layout.dropped))
     gone = dropped.where(F.col("dropped_at") == F.lit(now)).select(*_IDENTITY).distinct()
-    quarantine = DeltaTable.forPath(spark, layout.quarantine).alias("q")
+    quarantine = open_table(spark, layout.storage.address(layout.quarantine)).alias("q")
     quarantine.merge(gone.alias("d"), f"{_SAME} AND {choice.sql('q.')}").whenMatchedDelete().execute()
 
 
 def _finish_by_spark(spark: SparkSession, layout: Layout, choice: QuarantineFilter) -> None:
     there = chosen(spark, layout, choice).select(*_IDENTITY).distinct()
-    dropped = spark.read.format("delta").load(layout.dropped).where(choice.sql())
+    dropped = read_table(spark, layout.storage.address(layout.dropped)).where(choice.sql())
     both = [F.col(f"d.{name}").eqNullSafe(F.col(f"q.{name}")) for name in _IDENTITY]
     if dropped.alias("d").join(there.alias("q"), both, "left_semi").limit(1).count():
-        table = DeltaTable.forPath(spark, layout.dropped).alias("d")
+        table = open_table(spark, layout.storage.address(layout.dropped)).alias("d")
         table.merge(there.alias("q"), f"{_SAME} AND {choice.sql('d.')}").whenMatchedDelete().execute()
 
 
@@ -190,4 +191,4 @@ def _identities(rows: pa.RecordBatch) -> Iterator[tuple[object, ...]]:
 
 def chosen(spark: SparkSession, layout: Layout, choice: QuarantineFilter) -> DataFrame:
     """Return the rows of quarantine that match; the table must be there."""
-    return spark.read.format("delta").load(layout.quarantine).where(choice.sql())
+    return read_table(spark, layout.storage.address(layout.quarantine)).where(choice.sql())

@@ -123,7 +123,7 @@ def _bounds(
             "The offset of bronze's stream is unknown (its checkpoint is gone, or bronze was made again just now); "
             "what is neither in silver nor in quarantine counts as waiting.",
         )
-    batches = last_batches(storage, reading.bronze.path, writer, reading.offsets.values())
+    batches = last_batches(storage, reading.bronze.address.path, writer, reading.offsets.values())
     offsets = {names.get(key, key): version for key, version in reading.offsets.items()}
     return {game: batches[version] for game, version in offsets.items() if version in batches}, ()
 

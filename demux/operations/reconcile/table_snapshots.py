@@ -14,6 +14,7 @@ import pyarrow.compute as pc
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as F
 
+from demux.core.catalog.spark_tables import read_table
 from demux.core.columns.arrow import arrow_fields, as_type
 from demux.core.columns.types import Column, Primitive, Struct, sql_name
 from demux.core.delta.log import commit_name, newest_version, transaction_in
@@ -21,6 +22,7 @@ from demux.core.delta.scan import DataFile, data_files, is_readable, only_spark_
 from demux.core.extras import deltalake
 from demux.core.root.layout import Layout
 from demux.core.storage.files import Storage
+from demux.core.storage.table_address import TableAddress
 
 _THREADS = 8
 _SILVER = Struct((Column("_record_id", Primitive.STRING),))
@@ -55,7 +57,7 @@ class Snapshot:
         rows: its rows; None where Spark must read them.
     """
 
-    path: str
+    address: TableAddress
     version: int
     columns: Struct
     rows: FileRows | None = field(default=None, compare=False, repr=False)
@@ -66,8 +68,8 @@ class Snapshot:
         Raises:
             TableUnsuited: there is no session.
         """
-        reader = session_for(spark, self.path).read.format("delta")
-        found = reader.option("versionAsOf", self.version).load(self.path)
+        session = session_for(spark, self.address.path)
+        found = read_table(session, self.address, versionAsOf=self.version)
         known = {name.lower() for name in found.columns}
         return found.select(
             *(
@@ -161,15 +163,15 @@ def snapshot(
                 has = {name.lower(): name for name in pa.schema(table.schema()).names}
                 fields = [one.with_name(has.get(one.name, one.name)) for one in arrow_fields(columns)]
                 rows = FileRows(storage, data_files(table, path), fields)
-                return Snapshot(path, table.version(), columns, rows)
+                return Snapshot(storage.address(path), table.version(), columns, rows)
         except deltalake.exceptions.DeltaError:
             if not storage.table_exists(path):
-                return Snapshot(path, -1, columns)
+                return Snapshot(storage.address(path), -1, columns)
     if version is None:
         # refuse without a session
         session_for(spark, path)
         version = newest_version(storage, path)
-    return Snapshot(path, version, columns)
+    return Snapshot(storage.address(path), version, columns)
 
 
 def silver_keys(layout: Layout) -> set[str]:

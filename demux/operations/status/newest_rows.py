@@ -10,9 +10,11 @@ from typing import TYPE_CHECKING, Any
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from demux.core.catalog.spark_tables import read_table
 from demux.core.columns.arrow import python_rows, table_of
 from demux.core.delta.scan import data_files, open_readable, scan
 from demux.core.storage.files import Storage
+from demux.core.storage.table_address import TableAddress
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
@@ -53,11 +55,11 @@ def newest_rows(storage: Storage, path: str, most: int) -> SilverSample:
     return SilverSample(tuple(newest.column_names), [_with_dicts(one, row) for one in python_rows(newest)], count)
 
 
-def newest_rows_by_spark(spark: SparkSession, path: str, most: int) -> SilverSample:
+def newest_rows_by_spark(spark: SparkSession, table: TableAddress, most: int) -> SilverSample:
     """Return the same of a table that only Spark reads."""
     from pyspark.sql import functions as F
 
-    frame = spark.read.format("delta").load(path)
+    frame = read_table(spark, table)
     newest = frame.orderBy(F.col(_DECODED_AT).desc(), F.col("_offset").desc_nulls_last()).limit(most)
     rows = [row.asDict(recursive=True) for row in newest.collect()]
     return SilverSample(tuple(frame.columns), rows, frame.count())

@@ -13,6 +13,7 @@ from pyspark.sql import functions as F
 
 from demux.core.delta.app_transactions import Batch
 from demux.core.delta.batch_commit import REFUSED, BatchCounts, Target, commit
+from demux.core.storage.table_address import TableAddress
 from tests.support.spark.tables import read
 
 
@@ -28,7 +29,7 @@ class Folder:
         refused = F.col("number").isin(*bad) if bad else F.lit(False)
         records = frame.select(F.col("id").alias("number"), F.concat(F.lit("r"), "id").alias("record_id"))
         rows = records.withColumn(REFUSED, refused)
-        table, quarantine = f"{self.path}/table", f"{self.path}/quarantine"
+        table, quarantine = TableAddress(f"{self.path}/table"), TableAddress(f"{self.path}/quarantine")
         target = Target(table, quarantine, partition_by=("record_id",))
         return commit(batch, target, rows, lambda: quarantined(records.where(refused)))
 

@@ -13,6 +13,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from demux.core.storage.table_address import TableAddress
 from demux.core.tables import BRONZE
 from demux.operations.reconcile.balance import (
     DifferenceExample,
@@ -35,7 +36,7 @@ from demux.operations.reconcile.table_snapshots import Snapshot
 
 Rows = Sequence[Mapping[str, object]]
 
-NOWHERE = Snapshot("", -1, BRONZE)
+NOWHERE = Snapshot(TableAddress(""), -1, BRONZE)
 _TEXT = ("game_name", "record_id", "origin", "topic", "stage", "reason", "game", "_record_id", "log")
 _NUMBERS = ("partition", "offset", "batch_id", "bound", "ended")
 _COLUMNS = {

@@ -1,0 +1,64 @@
+"""Spark's reads and writes of tables: by name where a table has one, else by path.
+
+Streams read by path: by name Delta holds the schema of their first version against that of now (4.4), or refuses the
+comments of columns (2.4).
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from demux.core.names import quoted
+from demux.core.storage.table_address import TableAddress
+
+if TYPE_CHECKING:
+    from delta.tables import DeltaTable
+    from pyspark.sql import DataFrame, DataFrameWriter, SparkSession
+
+# each function raises CatalogConflict and CatalogRefused, as `make_known`, where the table has a name
+
+
+def sql_name(spark: SparkSession, table: TableAddress) -> str:
+    """Return what SQL calls the table, which is there; the catalog has it then."""
+    if table.name is None:
+        return f"delta.{quoted(table.path)}"
+    _make_known(spark, table)
+    return table.name.sql
+
+
+def read_table(spark: SparkSession, table: TableAddress, **options: str | int) -> DataFrame:
+    """Return a frame of the table, which is there; `options` of Delta's reader."""
+    reader = spark.read.format("delta").options(**options)
+    return reader.load(table.path) if table.name is None else reader.table(sql_name(spark, table))
+
+
+def save_table(spark: SparkSession, writer: DataFrameWriter, table: TableAddress) -> None:
+    """Write the rows, in the writer's mode and with its options; a table that is not there is made, under its name."""
+    if table.name is None:
+        writer.format("delta").save(table.path)
+        return
+    from demux.core.catalog.registration import make_room
+
+    if make_room(spark, table):
+        writer = writer.option("path", table.path)
+    writer.format("delta").saveAsTable(table.name.sql)
+
+
+def open_table(spark: SparkSession, table: TableAddress) -> DeltaTable:
+    """Return the table, which is there, for what frames cannot do."""
+    from delta.tables import DeltaTable
+
+    if table.name is None:
+        return DeltaTable.forPath(spark, table.path)
+    _make_known(spark, table)
+    name = table.name
+    # Delta 2.4 takes names of two parts alone, which are those of Spark's own catalog
+    two = name.catalog.lower() == "spark_catalog"
+    return DeltaTable.forName(spark, ".".join(map(quoted, (name.schema, name.table))) if two else name.sql)
+
+
+def _make_known(spark: SparkSession, table: TableAddress) -> None:
+    # commands that only look import this module, and have no Spark
+    from demux.core.catalog.registration import make_known
+
+    make_known(spark, table)
