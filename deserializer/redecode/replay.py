@@ -18,6 +18,7 @@ import pyarrow.compute as pc
 from pyspark.sql import SparkSession, Window
 from pyspark.sql import functions as F
 
+from demux.core.catalog.spark_tables import read_table
 from demux.core.causes import Stage
 from demux.core.columns.arrow import arrow_fields
 from demux.core.columns.spark import columns_in_json
@@ -182,7 +183,7 @@ class _Replay:
         with batches_within_memory(rows, contents.sizes):
             decoded = silver_rows(rows, decisions).where(~F.col(REFUSED)).drop(REFUSED)
             if self.died_at is not None:
-                before = found.sparkSession.read.format("delta").load(silver.path)
+                before = read_table(found.sparkSession, silver.address)
                 written = before.where(F.col("_decoded_at") == F.lit(self.died_at)).groupBy("_record_id").count()
                 copies = F.row_number().over(Window.partitionBy("_record_id").orderBy("_schema_id"))
                 ranked = decoded.join(written, "_record_id", "left").withColumn("_copy", copies)
@@ -191,7 +192,12 @@ class _Replay:
             stays = map_in_arrow(found, _to_still_bad(decisions), found.schema)
             left = stays.count()
             transaction = {"txnAppId": self.app_id, "txnVersion": str(self.number)}
-            replace_rows(stays, self.layout.quarantine, replaceWhere=self.choice.sql(), **transaction)
+            replace_rows(
+                stays,
+                self.layout.storage.address(self.layout.quarantine),
+                replaceWhere=self.choice.sql(),
+                **transaction,
+            )
         return ReplayReport(self.game, contents.rows, contents.rows - left)
 
 

@@ -12,6 +12,7 @@ import pyarrow.compute as pc
 from pyspark.sql import SparkSession
 from pyspark.sql import functions as F
 
+from demux.core.catalog.spark_tables import read_table
 from demux.core.columns.arrow import arrow_fields
 from demux.core.columns.spark import spark_struct
 from demux.core.columns.types import Column, Primitive, Struct
@@ -34,6 +35,7 @@ from demux.core.schemas.store import SchemaStore
 from demux.core.settings.settings import Sink
 from demux.core.spark.map_in_arrow import ArrowFunction, Batches, map_in_arrow
 from demux.core.storage.files import Storage
+from demux.core.storage.table_address import TableAddress
 from demux.core.tables import SILVER_ORIGIN, SILVER_RESERVED
 from deserializer.decoders.schema_decision import SchemaLookup, WriterSchema
 from deserializer.silver.backend import tables_of
@@ -85,7 +87,11 @@ def backfill_rescued(
     opened = open_to_replace(layout.storage, path) if isinstance(table, SilverTable) else None
     if opened is not None and sum(sizes_of(opened).values()) > MOST_BYTES:
         opened = None
-    sizes, schema_ids = _held_by_spark(spark, path) if opened is None else _held_by_files(layout.storage, path, opened)
+    sizes, schema_ids = (
+        _held_by_spark(spark, layout.storage.address(path))
+        if opened is None
+        else _held_by_files(layout.storage, path, opened)
+    )
     if not sizes:
         return BackfillReport(game, 0, 0)
     answers = {
@@ -96,7 +102,7 @@ def backfill_rescued(
     columns = decisions.columns
     fill = to_filled(columns, _newest_first(answers, {ref.schema_id: one for ref, one in decisions.writers.items()}))
     if opened is None:
-        return BackfillReport(game, *_fill_by_spark(spark, path, columns, fill))
+        return BackfillReport(game, *_fill_by_spark(spark, layout.storage.address(path), columns, fill))
     return BackfillReport(game, *_fill_by_files(layout.storage, path, columns, fill))
 
 
@@ -133,18 +139,18 @@ def _fill_by_files(storage: Storage, path: str, columns: Struct, fill: ArrowFunc
     return sum(changed), sum(left)
 
 
-def _held_by_spark(spark: SparkSession, path: str) -> tuple[Mapping[str, int], set[int]]:
+def _held_by_spark(spark: SparkSession, table: TableAddress) -> tuple[Mapping[str, int], set[int]]:
     """Return how many rows hold something, by the table's path; none for none; and the schema ids of all rows."""
-    rows = spark.read.format("delta").load(path)
+    rows = read_table(spark, table)
     found = rows.agg(F.collect_set("_schema_id").alias("ids"), F.count(_RESCUED).alias("held")).first()
     assert found is not None
-    return {path: found.held} if found.held else {}, set(found.ids)
+    return {table.path: found.held} if found.held else {}, set(found.ids)
 
 
-def _fill_by_spark(spark: SparkSession, path: str, columns: Struct, fill: ArrowFunction) -> tuple[int, int]:
+def _fill_by_spark(spark: SparkSession, table: TableAddress, columns: Struct, fill: ArrowFunction) -> tuple[int, int]:
     """Fill the rows in one commit; return how many changed, and how many still hold something."""
     everything = Struct((*columns, *SILVER_ORIGIN))
-    rows = replacing_session(spark).read.format("delta").load(path).where(_HELD)
+    rows = read_table(replacing_session(spark), table).where(_HELD)
     rows = rows.select(*(F.col(quoted(column.name)) for column in everything))
     filled = map_in_arrow(rows, fill, spark_struct(Struct((*everything, _CHANGED))))
     changed, left = F.sum(F.col(_CHANGED.name).cast("long")), F.count(_RESCUED)
@@ -152,7 +158,7 @@ def _fill_by_spark(spark: SparkSession, path: str, columns: Struct, fill: ArrowF
     assert counts is not None
     if counts.changed:
         # read again inside the commit, which sees to it that no other came between
-        replace_rows(filled.drop(_CHANGED.name), path, replaceWhere=_HELD)
+        replace_rows(filled.drop(_CHANGED.name), table, replaceWhere=_HELD)
     return counts.changed or 0, counts.left
 
 

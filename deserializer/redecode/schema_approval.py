@@ -10,6 +10,7 @@ from datetime import datetime
 from pyspark.sql import SparkSession
 from pyspark.sql import functions as F
 
+from demux.core.catalog.spark_tables import read_table
 from demux.core.columns.arrow import arrow_fields
 from demux.core.control.games_and_rounds import approvals_of, approve
 from demux.core.delta.scan import data_files, only_spark_reads, scan
@@ -90,7 +91,7 @@ def _refs_in_bronze(spark: SparkSession | None, layout: Layout, game: str) -> Ma
     if spark is None:
         raise only_spark_reads(layout.bronze)
     names = [column.name for column in REF]
-    rows = spark.read.format("delta").load(layout.bronze).where(F.col("game_name") == game)
+    rows = read_table(spark, layout.storage.address(layout.bronze)).where(F.col("game_name") == game)
     return {SchemaRef(*(row[name] for name in names)): row["count"] for row in rows.groupBy(*names).count().collect()}
 
 

@@ -16,6 +16,7 @@ from pyspark.sql import Column as ColumnExpression
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as F
 
+from demux.core.catalog.spark_tables import read_table
 from demux.core.causes import RemovalReason, Stage
 from demux.core.columns.arrow import days_of, table_of
 from demux.core.delta.bronze_games import position_id
@@ -62,7 +63,7 @@ class BronzeRows:
 
     def frame(self, spark: SparkSession, layout: Layout) -> DataFrame:
         """Return the rows in the columns of `INPUT`, those too that are to be forgotten."""
-        bronze = spark.read.format("delta").option("versionAsOf", self.version).load(layout.bronze)
+        bronze = read_table(spark, layout.storage.address(layout.bronze), versionAsOf=self.version)
         rows = bronze.where(F.col("game_name") == F.lit(self.game))
         if self.unread:
             rows = rows.where(~F.col("_metadata.file_name").isin(sorted(self.unread)))
@@ -108,7 +109,7 @@ def require_whole(spark: SparkSession, layout: Layout, source: BronzeRows, forgo
         if not layout.storage.table_exists(path):
             return []
         days = "TRUE" if source.span is None else source.span.sql(f"{prefix}timestamp")
-        rows = spark.read.format("delta").load(path).where(condition).where(days)
+        rows = read_table(spark, layout.storage.address(path)).where(condition).where(days)
         return [rows.select(*(F.col(f"{prefix}{name}").alias(name) for name in ("record_id", "timestamp")))]
 
     silver = layout.silver(names_of(source.game).key)
@@ -210,7 +211,7 @@ def _joined(spark: SparkSession, layout: Layout, unread: Mapping[str, frozenset[
     if bronze is not None:
         paths = table_of(bronze.get_add_actions(flatten=True)).column("path").to_pylist()
     else:
-        paths = spark.read.format("delta").load(layout.bronze).inputFiles()
+        paths = read_table(spark, layout.storage.address(layout.bronze)).inputFiles()
     names = {path.rsplit("/", 1)[-1] for path in paths}
     return {game for game, mine in unread.items() if not mine <= names}
 
@@ -262,7 +263,7 @@ def rows_by_day(spark: SparkSession, layout: Layout, games: Collection[str]) -> 
     """Return how many rows bronze has of each of these games, or of all, by day; None: those that say of no day."""
     found: defaultdict[str, dict[date | None, int]] = defaultdict(dict)
     if layout.storage.table_exists(layout.bronze):
-        bronze = replacing_session(spark).read.format("delta").load(layout.bronze)
+        bronze = read_table(replacing_session(spark), layout.storage.address(layout.bronze))
         mine = bronze.where(F.col("game_name").isin([*games])) if games else bronze
         for row in mine.groupBy("game_name", _day_of("timestamp")).count().collect():
             found[row.game_name][row.day] = row["count"]

@@ -18,6 +18,7 @@ from operator import or_
 from pyspark.sql import Column, DataFrame
 from pyspark.sql import functions as F
 
+from demux.core.catalog.spark_tables import read_table
 from demux.core.columns.spark import spark_struct
 from demux.core.control.freshness import BUCKETS_PER_OCTAVE, LAST_BUCKET, Freshness
 from demux.core.delta.app_transactions import Batch
@@ -112,7 +113,7 @@ def unsettled(rows: DataFrame, game: str, table: SilverBySpark, quarantine: Quar
     """Return those of the rows, by `record_id`, that an interrupted writer put into no table."""
     settled = quarantine.records(game)
     if table.exists:
-        silver = rows.sparkSession.read.format("delta").load(table.path)
+        silver = read_table(rows.sparkSession, table.address)
         settled.append(silver.select(F.col("_record_id").alias("record_id")))
     columns = rows.columns
     for ids in settled:

@@ -81,19 +81,18 @@ def statements(table: str, before: Struct, description: Description, at_once: bo
     The mark of who said it comes last: what is left over, or lost in a crash, is done with the next batch.
 
     Args:
-        table: the table's path.
+        table: what SQL calls the table.
         before: all columns of the table before this batch; those that were added since have their comments already.
         description: what it should say.
         at_once: whether Spark takes several columns in one statement (from 4.0 on).
     """
     if not description.is_new:
         return []
-    path = f"delta.{quoted(table)}"
-    said = [f"COMMENT ON TABLE {path} IS {sql_string(description.comment)}"] if description.comment else []
+    said = [f"COMMENT ON TABLE {table} IS {sql_string(description.comment)}"] if description.comment else []
     changed = list(_changed(before, description.all_columns, ""))
     size = _AT_ONCE if at_once else 1
     parts = [", ".join(changed[at : at + size]) for at in range(0, len(changed), size)]
-    return [*said, *(f"ALTER TABLE {path} ALTER COLUMN {part}" for part in parts)][:_MAX_STATEMENTS]
+    return [*said, *(f"ALTER TABLE {table} ALTER COLUMN {part}" for part in parts)][:_MAX_STATEMENTS]
 
 
 def _sources(

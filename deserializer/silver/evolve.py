@@ -9,11 +9,13 @@ from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as F
 from pyspark.sql.types import StructType
 
+from demux.core.catalog.spark_tables import read_table, save_table, sql_name
 from demux.core.columns.spark import MESSAGE, columns_of_spark, metadata_of, spark_struct
 from demux.core.columns.types import Column, Struct
 from demux.core.error_mapping import named
 from demux.core.names import quoted
 from demux.core.spark.classic import SPARK_ERRORS
+from demux.core.storage.table_address import TableAddress
 from demux.core.tables import SILVER_ORIGIN
 from deserializer.decoders.schema_decision import Decisions
 from deserializer.decoders.select import ARROW, RowDecoder
@@ -34,7 +36,7 @@ def say(spark: SparkSession, saying: Iterable[str]) -> None:
         _LOG.warning("A table's comments cannot follow its newest schema: %s", named(error).message)
 
 
-def evolve(spark: SparkSession, table: str, columns: Struct, message: str | None = None) -> None:
+def evolve(spark: SparkSession, table: TableAddress, columns: Struct, message: str | None = None) -> None:
     """Give the table these payload columns, nested ones too, before the origin's; a second call does nothing.
 
     For wider numbers its rows are rewritten, first and in a commit of their own: a crash in between leaves a table
@@ -42,7 +44,7 @@ def evolve(spark: SparkSession, table: str, columns: Struct, message: str | None
 
     Args:
         spark: the session.
-        table: the table's path.
+        table: the table.
         columns: the payload columns that it has now, some wider, and after them the new ones (`schema_merge`).
         message: the full name of the message that it holds.
     """
@@ -52,7 +54,7 @@ def evolve(spark: SparkSession, table: str, columns: Struct, message: str | None
         return
     wider = retyped(now, columns)
     if wider != now:
-        _LOG.info("%s gets wider columns: it is rewritten", table, extra={"table": table})
+        _LOG.info("%s gets wider columns: it is rewritten", table.path, extra={"table": table.path})
         widen(spark, table, now, wider)
         now = _schema(spark, table)
     before = columns_of_spark(now)
@@ -61,15 +63,15 @@ def evolve(spark: SparkSession, table: str, columns: Struct, message: str | None
         names = {column.name for column in before}
         added = [column for column in columns if column.name not in names]
         nothing = _of_message(spark.createDataFrame([], wanted), added, message)
-        nothing.write.format("delta").mode("append").option("mergeSchema", "true").save(table)
+        save_table(spark, nothing.write.mode("append").option("mergeSchema", "true"), table)
         now = _schema(spark, table)
     # delta adds at the end, behind the origin's columns; also repairs a crash in between
     for name, place in moves([field.name for field in now.fields], [field.name for field in wanted.fields]):
-        spark.sql(f"ALTER TABLE delta.{quoted(table)} ALTER COLUMN {quoted(name)} {place}")
+        spark.sql(f"ALTER TABLE {sql_name(spark, table)} ALTER COLUMN {quoted(name)} {place}")
 
 
-def _schema(spark: SparkSession, table: str) -> StructType:
-    return spark.read.format("delta").load(table).schema
+def _schema(spark: SparkSession, table: TableAddress) -> StructType:
+    return read_table(spark, table).schema
 
 
 def moves(now: list[str], wanted: list[str]) -> list[tuple[str, str]]:

@@ -15,6 +15,7 @@ from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as F
 from pyspark.sql.types import ArrayType, DataType, MapType, StructField, StructType
 
+from demux.core.catalog.spark_tables import read_table, save_table
 from demux.core.columns.arrow import arrow_fields, project
 from demux.core.columns.spark import columns_of_spark, spark_type
 from demux.core.columns.types import Array, ColumnType, Map, Primitive, Struct
@@ -26,6 +27,7 @@ from demux.core.extras import deltalake
 from demux.core.names import quoted
 from demux.core.spark.connect import new_session
 from demux.core.storage.files import Storage
+from demux.core.storage.table_address import TableAddress
 from demux.core.tables import SILVER_ORIGIN
 
 _LOG = logging.getLogger("demux")
@@ -73,16 +75,16 @@ def _retyped(now: DataType, wanted: ColumnType) -> DataType:
             return now
 
 
-def widen(spark: SparkSession, table: str, now: StructType, wider: StructType) -> None:
+def widen(spark: SparkSession, table: TableAddress, now: StructType, wider: StructType) -> None:
     """Write the table again in these types, in one commit; properties, comments and transactions stay.
 
     Args:
         spark: the session.
-        table: the table's path.
+        table: the table.
         now: its schema.
         wider: as `retyped` gives it.
     """
-    rows = spark.read.format("delta").load(table)
+    rows = read_table(spark, table)
     columns = [
         F.col(quoted(before.name)).cast(after.dataType).alias(after.name, metadata=after.metadata)
         if before.dataType != after.dataType
@@ -123,9 +125,9 @@ def replacing_session(spark: SparkSession) -> SparkSession:
     return new_session(spark, FILES_OF_TABLES)
 
 
-def replace_rows(rows: DataFrame, table: str, **options: str) -> None:
+def replace_rows(rows: DataFrame, table: TableAddress, **options: str) -> None:
     """Put these rows into the place of the table's own, in one commit; `options` of Delta's writer."""
-    rows.write.format("delta").mode("overwrite").options(**options).save(table)
+    save_table(rows.sparkSession, rows.write.mode("overwrite").options(**options), table)
 
 
 def in_columns(

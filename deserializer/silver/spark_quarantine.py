@@ -10,6 +10,7 @@ from collections.abc import Mapping, Sequence
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as F
 
+from demux.core.catalog.spark_tables import read_table
 from demux.core.columns.spark import spark_struct
 from demux.core.delta.app_transactions import Batch, Transactions, transactions
 from demux.core.delta.batch_commit import ALONE, append
@@ -61,7 +62,7 @@ class QuarantineBySpark:
         """Return the ids of the game's records that were put here as they were decoded, also of those dropped since."""
         mine = (F.col("query_id") == self._app_id) & (F.col("game_name") == game)
         return [
-            self._spark.read.format("delta").load(path).where(mine).select("record_id")
+            read_table(self._spark, self._layout.storage.address(path)).where(mine).select("record_id")
             for path in (self.path, self._layout.dropped)
             if self._layout.storage.table_exists(path)
         ]
@@ -89,4 +90,4 @@ class QuarantineBySpark:
 
     def _append(self, rows: DataFrame, transaction: Batch | None) -> None:
         with ALONE, self._lock(self.path):
-            append(rows, self.path, transaction)
+            append(rows, self._layout.storage.address(self.path), transaction)

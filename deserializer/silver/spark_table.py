@@ -12,10 +12,10 @@ from functools import lru_cache
 
 import pyarrow as pa
 import pyspark
-from delta.tables import DeltaTable
 from pyspark.sql import DataFrame, Row, SparkSession
 from pyspark.sql.types import StructType
 
+from demux.core.catalog.spark_tables import open_table, read_table, save_table, sql_name
 from demux.core.columns.spark import COMMENT, NUMBER, columns_of_spark, message_in
 from demux.core.columns.types import Struct
 from demux.core.delta import batch_commit as commits
@@ -45,11 +45,13 @@ class SilverBySpark:
 
     Attributes:
         path: where it is.
+        address: the same, and its name in a catalog.
     """
 
     def __init__(self, spark: SparkSession, storage: Storage, path: str) -> None:
         """Prepare for the table at this path or URI."""
         self.path = path
+        self.address = storage.address(path)
         self._spark = spark
         self._storage = storage
         self._exists = storage.table_exists(path)
@@ -113,8 +115,8 @@ class SilverBySpark:
     def alter(self, description: Description, message: str | None) -> bool:
         """Add columns, and make others wider, with comments; a second call does what a crash left over."""
         before = self.everything
-        evolve(self._spark, self.path, description.columns, message)
-        say(self._spark, statements(self.path, before, description, _AT_ONCE))
+        evolve(self._spark, self.address, description.columns, message)
+        say(self._spark, statements(sql_name(self._spark, self.address), before, description, _AT_ONCE))
         self.refresh()
         return True
 
@@ -141,7 +143,7 @@ class SilverBySpark:
                 "Run the same command again; nothing is lost.",
             )
         try:
-            commits.append(rows, self.path, Batch(app_id, version, retried=False))
+            commits.append(rows, self.address, Batch(app_id, version, retried=False))
         except Exception:
             # the commit may have succeeded
             if transaction_of(self._storage, self.path, app_id) != version:
@@ -158,7 +160,7 @@ class SilverBySpark:
         rebuilt = replacement.rebuilt
         columns = self._ours() if rebuilt is None else rebuilt[0]
         with staged_rows(self._spark, self._storage, self.path, replacement.added, columns) as rows:
-            writer = rows.write.format("delta").mode("overwrite")
+            writer = rows.write.mode("overwrite")
             if replacement.condition is not None:
                 writer = writer.option("replaceWhere", replacement.condition)
             for app_id, version in replacement.transactions.items():
@@ -169,9 +171,10 @@ class SilverBySpark:
                 names = {field.name for field in columns.fields}
                 parts = [name for name in self._detail()["partitionColumns"] if name in names]
                 writer = writer.option("overwriteSchema", "true").partitionBy(*parts)
-            writer.save(self.path)
+            save_table(self._spark, writer, self.address)
         if rebuilt is not None and rebuilt[1] and self._detail()["description"] != rebuilt[1]:
-            say(self._spark, [f"COMMENT ON TABLE delta.{quoted(self.path)} IS {sql_string(rebuilt[1])}"])
+            name = sql_name(self._spark, self.address)
+            say(self._spark, [f"COMMENT ON TABLE {name} IS {sql_string(rebuilt[1])}"])
 
     def ids_among(self, wanted: pa.ChunkedArray) -> frozenset[str]:
         """Return which of these record ids (STRING) the table has."""
@@ -186,12 +189,12 @@ class SilverBySpark:
         return StructType([one for one in self.schema.fields if NUMBER in one.metadata or one.name in SILVER_RESERVED])
 
     def _detail(self) -> Row:
-        detail = DeltaTable.forPath(self._spark, self.path).detail().select("description", "partitionColumns").first()
+        detail = open_table(self._spark, self.address).detail().select("description", "partitionColumns").first()
         assert detail is not None
         return detail
 
     def _rows(self) -> DataFrame:
-        return self._spark.read.format("delta").load(self.path)
+        return read_table(self._spark, self.address)
 
 
 @contextmanager

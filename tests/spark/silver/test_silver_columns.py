@@ -13,6 +13,7 @@ from demux.core.columns.spark import spark_struct
 from demux.core.columns.types import Array, Column, Map, Primitive, Struct
 from demux.core.names import quoted
 from demux.core.storage.files import Storage
+from demux.core.storage.table_address import TableAddress
 from demux.core.tables import SILVER_ORIGIN
 from deserializer.silver.evolve import evolve
 from deserializer.silver.spark_table import SilverBySpark
@@ -74,7 +75,7 @@ def test_columns_are_read_back_with_their_field_numbers(spark: SparkSession, tab
 
 def test_new_columns_come_before_the_origin_and_new_fields_into_their_messages(spark: SparkSession, table: str) -> None:
     make(spark, table, BEFORE)
-    evolve(spark, table, AFTER, "game.v1.Event")
+    evolve(spark, TableAddress(table), AFTER, "game.v1.Event")
     assert columns_and_message(spark, table) == (AFTER, "game.v1.Event")
     assert names_in(table) == ["a", "one", "many", "by_name", "b", "select", *ORIGIN]
     (row,) = DeltaTable(table).to_pyarrow_table().to_pylist()
@@ -90,15 +91,15 @@ def test_new_columns_come_before_the_origin_and_new_fields_into_their_messages(s
 
 def test_a_second_call_changes_nothing(spark: SparkSession, table: str) -> None:
     make(spark, table, BEFORE)
-    evolve(spark, table, AFTER)
+    evolve(spark, TableAddress(table), AFTER)
     version = DeltaTable(table).version()
-    evolve(spark, table, AFTER)
+    evolve(spark, TableAddress(table), AFTER)
     assert DeltaTable(table).version() == version
 
 
 def test_the_first_columns_of_an_empty_message_come_first(spark: SparkSession, table: str) -> None:
     make(spark, table, Struct(()))
-    evolve(spark, table, inner("x", "y"))
+    evolve(spark, TableAddress(table), inner("x", "y"))
     assert names_in(table) == ["x", "y", *ORIGIN]
 
 
@@ -107,7 +108,7 @@ def test_columns_that_a_crash_left_behind_the_origin_are_moved(spark: SparkSessi
     new = spark_struct(Struct((*AFTER, *SILVER_ORIGIN)))
     spark.createDataFrame([], new).write.format("delta").mode("append").option("mergeSchema", "true").save(table)
     assert names_in(table)[-2:] == ["b", "select"]
-    evolve(spark, table, AFTER)
+    evolve(spark, TableAddress(table), AFTER)
     assert names_in(table) == ["a", "one", "many", "by_name", "b", "select", *ORIGIN]
 
 
@@ -135,7 +136,7 @@ def test_wider_columns_hold_the_same_rows_under_the_same_comments_properties_and
     spark.sql(f"ALTER TABLE delta.{quoted(table)} SET TBLPROPERTIES ('mine' = 'kept')")
     version = DeltaTable(table).version()
 
-    evolve(spark, table, after)
+    evolve(spark, TableAddress(table), after)
 
     found = DeltaTable(table)
     assert columns_and_message(spark, table) == (after, None)
@@ -155,5 +156,5 @@ def test_wider_columns_hold_the_same_rows_under_the_same_comments_properties_and
     assert inside["n"].metadata["comment"] == "Inside."
     # the rows in one commit, the new columns in another, and their place
     assert found.version() <= version + 3
-    evolve(spark, table, after)
+    evolve(spark, TableAddress(table), after)
     assert DeltaTable(table).version() == found.version()

@@ -88,13 +88,13 @@ def test_a_newer_version_changes_what_it_says_otherwise_and_leaves_the_rest() ->
     found = described(before, V2)
     assert (found.comment_source, found.is_new, found.comment) == (CommentSource(2, 12), True, "One move.")
     path = "delta.`/it's`"
-    assert statements("/it's", before, found, at_once=True) == [
+    assert statements("delta.`/it's`", before, found, at_once=True) == [
         f"COMMENT ON TABLE {path} IS 'One move.'",
         f"ALTER TABLE {path} ALTER COLUMN `player` COMMENT 'who moves', `_schema_id` COMMENT "
         "'Id of the schema that the row was written with, in its registry. "
         "The comments of this table are those of version 2, schema 12.'",
     ]
-    one_by_one = statements("/it's", before, found, at_once=False)
+    one_by_one = statements("delta.`/it's`", before, found, at_once=False)
     assert [statement.split(" COMMENT ")[0] for statement in one_by_one[1:]] == [
         f"ALTER TABLE {path} ALTER COLUMN `player`",
         f"ALTER TABLE {path} ALTER COLUMN `_schema_id`",
@@ -104,7 +104,7 @@ def test_a_newer_version_changes_what_it_says_otherwise_and_leaves_the_rest() ->
 def test_rows_of_an_older_version_change_nothing_back() -> None:
     before = table_after(V2)
     late = described(before, V1)
-    assert (late.comment_source, late.is_new, statements("/t", before, late, at_once=True)) == (
+    assert (late.comment_source, late.is_new, statements("delta.`/t`", before, late, at_once=True)) == (
         CommentSource(2, 12),
         False,
         [],
@@ -120,7 +120,7 @@ def test_a_column_that_only_an_older_version_has_gets_its_comment_when_it_is_add
 
 def test_the_same_version_again_needs_no_statement() -> None:
     before = table_after(V1)
-    assert statements("/t", before, described(before, V1), at_once=False) == []
+    assert statements("delta.`/t`", before, described(before, V1), at_once=False) == []
 
 
 def test_a_version_that_says_nothing_is_no_newer_one() -> None:
@@ -155,7 +155,7 @@ def test_paths_lead_into_messages_lists_and_maps_and_texts_are_quoted() -> None:
     }"""
     before = table_after(compiled(text % "old", 21, 1))
     found = described(before, compiled(text % "it's `x` ${y} \\\\", 22, 2))
-    *changed, mark = statements("/t", before, found, at_once=False)
+    *changed, mark = statements("delta.`/t`", before, found, at_once=False)
     head, told = "ALTER TABLE delta.`/t` ALTER COLUMN", "COMMENT 'it\\'s `x` \\u0024{y} \\\\\\\\'"
     assert changed == [f"{head} {path}.`x` {told}" for path in ("`one`", "`many`.element", "`by_name`.value")]
     assert mark.startswith(f"{head} `_schema_id` COMMENT ")
@@ -168,7 +168,7 @@ def test_a_batch_does_not_wait_for_thousands_of_comments() -> None:
 
     before = table_after(version(1))
     found = described(before, version(2))
-    assert len(statements("/t", before, found, at_once=True)) == 3
-    one_by_one = statements("/t", before, found, at_once=False)
+    assert len(statements("delta.`/t`", before, found, at_once=True)) == 3
+    one_by_one = statements("delta.`/t`", before, found, at_once=False)
     # the mark is not among them: the next batch goes on
     assert (len(one_by_one), any("_schema_id" in one for one in one_by_one)) == (50, False)
