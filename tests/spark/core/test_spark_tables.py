@@ -80,7 +80,7 @@ def test_rows_come_once_for_each_transaction_and_beside_those_that_others_wrote(
 @pytest.mark.both_lanes
 def test_rows_are_replaced_by_others_that_were_read_from_them(spark: SparkSession, table: TableAddress) -> None:
     save_table(spark, rows(spark, (1, "a"), (2, "b"), (3, "b")).write.mode("append"), table)
-    spark.sql(f"COMMENT ON TABLE {sql_name(spark, table)} IS 'It''s one.'")
+    spark.sql(f"COMMENT ON TABLE {sql_name(spark, table)} IS 'It\\'s one.'")
     there = read_table(spark, table).where("game = 'b'").withColumn("number", F.col("number") * 10)
     where = there.write.mode("overwrite").option("replaceWhere", "game = 'b'")
     save_table(spark, where.option("txnAppId", "query").option("txnVersion", 1), table)
