@@ -17,6 +17,7 @@ from demux.core.errors import RemovalUnfinished
 from demux.core.root.layout import Layout, layout_of
 from demux.core.settings.settings import Settings
 from demux.core.storage.files import Storage
+from demux.core.storage.table_address import TableAddress
 from install_workflow.destroy.plan import Folder, RootPart, folders, from_text, options_of, require_apart, to_text
 
 if TYPE_CHECKING:
@@ -103,7 +104,7 @@ def _new(spark: SparkSession, layout: Layout, control: Control, parts: Iterable[
     found = [folder for folder in folders(layout, games, parts) if _is_there(layout.storage, folder)]
     if sum(folder.part is RootPart.TABLES for folder in found) > _MOST_COUNTED:
         return tuple(found)
-    return tuple(_counted(spark, layout.storage, folder) for folder in found)
+    return tuple(_counted(spark, folder) for folder in found)
 
 
 def _is_there(storage: Storage, folder: Folder) -> bool:
@@ -115,9 +116,10 @@ def _is_there(storage: Storage, folder: Folder) -> bool:
             return any(file.bytes for file in storage.files(folder.path))
 
 
-def _counted(spark: SparkSession, storage: Storage, folder: Folder) -> Folder:
+def _counted(spark: SparkSession, folder: Folder) -> Folder:
     match folder.part:
         case RootPart.TABLES:
-            return replace(folder, rows=read_table(spark, storage.address(folder.path)).count())
+            # by path: the catalog need not learn of a table that goes
+            return replace(folder, rows=read_table(spark, TableAddress(folder.path)).count())
         case RootPart.CHECKPOINTS:
             return folder

@@ -1,1 +1,1 @@
-"""Registers tables in a catalog, with comments and tags."""
+"""What a catalog has of the tables: each under its name, by which Spark reads and writes it."""

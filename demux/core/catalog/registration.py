@@ -43,6 +43,11 @@ def make_known(spark: SparkSession, table: TableAddress) -> None:
     _KNOWN.add(table)
 
 
+def is_known(table: TableAddress) -> bool:
+    """Return whether the catalog is known to have the table, as far as this command has asked."""
+    return table in _KNOWN
+
+
 def make_room(spark: SparkSession, table: TableAddress) -> bool:
     """Return whether a write makes the table under its name, as there is none at its path; else the catalog has it.
 

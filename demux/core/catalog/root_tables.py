@@ -7,7 +7,7 @@ from dataclasses import dataclass
 
 from pyspark.sql import SparkSession
 
-from demux.core.catalog.registration import make_known
+from demux.core.catalog.registration import is_known, make_known
 from demux.core.catalog.spark_tables import save_table
 from demux.core.columns.spark import spark_struct
 from demux.core.columns.types import Struct
@@ -82,6 +82,8 @@ def make_root_tables(spark: SparkSession, layout: Layout, bronze: Struct) -> Non
 
 def _make(spark: SparkSession, layout: Layout, table: RootTable) -> None:
     storage, path = layout.storage, table.path
+    if is_known(storage.address(path)):
+        return
     schema = spark_struct(table.columns)
     if not storage.table_exists(path):
         if storage.reaches_tables(path):
