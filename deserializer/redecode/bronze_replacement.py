@@ -15,6 +15,7 @@ from datetime import date, datetime, timezone
 
 from pyspark.sql import SparkSession
 
+from demux.core.catalog.registration import make_known
 from demux.core.delta.bronze_games import position_id
 from demux.core.delta.parquet_writer import TableFile, remove_files
 from demux.core.error_mapping import named
@@ -231,6 +232,9 @@ class BronzeReplacement:
         assert one.rebuilt is not None, "bronze has rows of the game"
         rebuilt = one.rebuilt.schema, one.rebuilt.comment
         after = {position_id(self.spark, self.layout): BronzeOffset(one.source.version + 1).number}
+        if isinstance(one.table, SilverTable):
+            one.table.create_as(rebuilt[0].jsonValue(), rebuilt[1])
+            make_known(self.spark, self.layout.storage.address(one.table.path))
         one.table.replace(SilverReplacement(removed, None, files, rebuilt, after))
 
 

@@ -230,14 +230,12 @@ class SilverTable:
         self._open.update_incremental()
 
     def replace(self, replacement: SilverReplacement) -> None:
-        """Replace files of the table as it was read, in one commit; a rebuilt table is made first if it is not there.
+        """Replace files of the table as it was read, in one commit; the table is there.
 
         Raises:
             TaskInterrupted: another process has written the table since; nothing was committed.
         """
         rebuilt, schema, comment = replacement.rebuilt, None, None
-        if rebuilt is not None:
-            self.create_as(rebuilt[0].jsonValue(), rebuilt[1])
         table = self._caught_up()
         assert table is not None
         sizes = sizes_of(table)
