@@ -22,8 +22,14 @@ def sql_name(spark: SparkSession, table: TableAddress) -> str:
     """Return what SQL calls the table, which is there; the catalog has it then."""
     if table.name is None:
         return f"delta.{quoted(table.path)}"
-    _make_known(spark, table)
-    return table.name.sql
+    # commands that only look import this module, and have no Spark
+    from demux.core.catalog.registration import make_known
+
+    make_known(spark, table)
+    name = table.name
+    # Delta 2.4 takes names of two parts alone, which are those of Spark's own catalog
+    two = name.catalog.lower() == "spark_catalog"
+    return ".".join(map(quoted, (name.schema, name.table))) if two else name.sql
 
 
 def read_table(spark: SparkSession, table: TableAddress, **options: str | int) -> DataFrame:
@@ -50,15 +56,4 @@ def open_table(spark: SparkSession, table: TableAddress) -> DeltaTable:
 
     if table.name is None:
         return DeltaTable.forPath(spark, table.path)
-    _make_known(spark, table)
-    name = table.name
-    # Delta 2.4 takes names of two parts alone, which are those of Spark's own catalog
-    two = name.catalog.lower() == "spark_catalog"
-    return DeltaTable.forName(spark, ".".join(map(quoted, (name.schema, name.table))) if two else name.sql)
-
-
-def _make_known(spark: SparkSession, table: TableAddress) -> None:
-    # commands that only look import this module, and have no Spark
-    from demux.core.catalog.registration import make_known
-
-    make_known(spark, table)
+    return DeltaTable.forName(spark, sql_name(spark, table))
