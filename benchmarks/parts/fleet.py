@@ -38,6 +38,8 @@ PARTS = {
     "idle": Part(scale.IDLE_TITLE, lambda _: "counted, not timed", scale.idle),
     "few-active": Part(scale.FEW_TITLE, scale.details, scale.few_active),
     "all-active": Part(scale.ALL_TITLE, scale.details, scale.all_active),
+    "growth": Part(scale.GROWTH_TITLE, scale.details, scale.growth),
+    "points": Part(scale.POINTS_TITLE, scale.details, scale.points),
     "speed": Part(speed.TITLE, speed.details, speed.run),
     "backfill": Part(backfilling.TITLE, backfilling.details, backfilling.run),
     "maintain": Part(maintaining.TITLE, maintaining.details, maintaining.run),

@@ -1,10 +1,13 @@
-"""The jobs and streaming queries of a piece of work, counted by Spark itself."""
+"""What a piece of work made Spark do, counted by Spark, and what this process and all below it used, by /proc."""
 
 from __future__ import annotations
 
+import os
+import re
 from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
+from pathlib import Path
 from typing import Any
 
 from pyspark.sql import SparkSession
@@ -54,3 +57,36 @@ def _jobs(spark: SparkSession) -> int:
     # the status tracker forgets, and knows no jobs outside of a group by their number; the scheduler's own counter does
     scheduler: Any = spark.sparkContext._jsc.sc().dagScheduler()
     return int(scheduler.numTotalJobs())
+
+
+def tree_cpu_s() -> float:
+    """Return the seconds of CPU of this process and all that it began, also of those that have ended."""
+    # proc(5): utime, stime, and both of children that have ended
+    ticks = sum(int(tick) for stat in _tree().values() for tick in stat[11:15])
+    return ticks / os.sysconf("SC_CLK_TCK")
+
+
+def children_mib() -> float:
+    """Return the memory of all processes that this one began, shared pages by their share: the JVM and its workers."""
+    found = 0
+    for pid in _tree().keys() - {os.getpid()}:
+        try:
+            text = Path(f"/proc/{pid}/smaps_rollup").read_text("utf-8")
+        except OSError:
+            continue
+        found += sum(map(int, re.findall(r"^Pss: +([0-9]+) kB", text, re.MULTILINE)))
+    return found / 1024
+
+
+def _tree() -> dict[int, list[str]]:
+    """Return the fields of /proc/PID/stat after the name, of this process and all below it."""
+    stats: dict[int, list[str]] = {}
+    for file in Path("/proc").glob("[0-9]*/stat"):
+        try:
+            stats[int(file.parent.name)] = file.read_text("utf-8", "replace").rpartition(")")[2].split()
+        except OSError:
+            continue
+    wanted = {os.getpid()}
+    while more := {pid for pid, stat in stats.items() if int(stat[1]) in wanted} - wanted:
+        wanted |= more
+    return {pid: stats[pid] for pid in wanted}

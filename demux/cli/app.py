@@ -23,6 +23,7 @@ COMMANDS: dict[str, str] = {
     "produce": "demux.cli.commands.flow:produce",
     "ingest": "demux.cli.commands.flow:ingest",
     "plan": "demux.cli.commands.deploy:plan",
+    "size": "demux.cli.commands.deploy:size",
     "run": "demux.cli.commands.flow:run",
     "deserialize": "demux.cli.commands.flow:deserialize",
     "apply": "demux.cli.commands.deploy:apply",

@@ -1,8 +1,9 @@
-"""Points in time as people write them: a date, a date-time, or an age. Pure."""
+"""Times as people write them: a date, a date-time, an age, an interval between rounds. Pure."""
 
 from __future__ import annotations
 
 import re
+import threading
 from datetime import datetime, timedelta, timezone
 
 from demux.core.errors import SettingsInvalid
@@ -16,6 +17,7 @@ _TIME = re.compile(
     r"(?:[T ](?P<time>[0-9]{2}:[0-9]{2}(?::[0-9]{2})?)(?P<fraction>\.[0-9]{1,6})?(?P<zone>Z|[+-][0-9]{2}:[0-9]{2})?)?"
 )
 _SHOWN = 40
+_INTERVAL_UNITS = {"s": 1, "m": 60, "h": 3600}
 
 
 def moment_of(text: str, now: datetime, option: str) -> datetime:
@@ -61,6 +63,19 @@ def age_of(text: str) -> timedelta | None:
         return None if found is None else timedelta(**{_UNITS[found[2]]: int(found[1])})
     except OverflowError:
         return None
+
+
+def seconds_of(text: str) -> float:
+    """Return the seconds of `30s`, `5m`, `1h` or `30`.
+
+    Raises:
+        SettingsInvalid: it is none of these, not positive, or longer than a thread can wait.
+    """
+    found = re.fullmatch(r"(\d+(?:\.\d+)?)([smh]?)", text.strip())
+    seconds = float(found[1]) * _INTERVAL_UNITS[found[2] or "s"] if found else 0.0
+    if not 0 < seconds <= threading.TIMEOUT_MAX:
+        raise SettingsInvalid(f"--every {text!r} is not a time.", "Write 30s, 5m or 1h.", option=text)
+    return seconds
 
 
 def _moment(text: str, now: datetime) -> datetime | None:

@@ -1,4 +1,4 @@
-"""Commands about where games run and who reads them: plan, apply, destroy, export, grants."""
+"""Commands about where games run, on how much, and who reads them: plan, size, apply, destroy, export, grants."""
 
 from __future__ import annotations
 
@@ -35,6 +35,28 @@ def plan(
 
     Example: `demux plan --set games.limit=10`
     """
+
+
+def size(
+    games: int = typer.Option(..., help="How many games there are."),
+    rows: str = typer.Option(..., help="New rows of all games: 2e9/day, 25000/s.", metavar="ROWS/TIME"),
+    active: int | None = typer.Option(None, help="Games with new rows in a round. Default: all of them."),
+    every: str = typer.Option(
+        "30s", help="From the start of a round to that of the next: 30s, 5m or 1h.", metavar="TIME"
+    ),
+    bytes_per_record: int = typer.Option(130, "--bytes", help="Bytes of a wrapped record, on average."),
+    columns: int = typer.Option(10, help="Columns of a game's table, on average."),
+    json: bool = JSON,
+) -> None:
+    """Estimate cores, memory, requests, files and bytes a day of a load, by constants that were measured.
+
+    Reads no settings and no root, and starts no Spark.
+
+    Example: `demux size --games 3000 --rows 2e9/day --active 500`
+    """
+    from demux.cli.deploy.size import size as work
+
+    work(games, rows, active, every, bytes_per_record, columns, json)
 
 
 @runs("demux.cli.deploy.apply:apply")

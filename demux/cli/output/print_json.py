@@ -19,6 +19,7 @@ DOCUMENTS: Mapping[str, type] = {
     "reconcile": looks.LedgerJson,
     "plan": plans.PlanJson,
     "plan, with databricks.name": plans.WorkspacePlanJson,
+    "size": plans.SizeJson,
     "grants plan, grants apply": plans.GrantsJson,
     "run": repairs.RoundJson,
     "deserialize": repairs.DecodedGameJson,

@@ -3,8 +3,6 @@
 from __future__ import annotations
 
 import os
-import re
-import threading
 import time
 from collections.abc import Callable, Iterable, Mapping
 from functools import partial
@@ -29,6 +27,7 @@ from demux.core.schemas.registry_selection import Registries, unused_names
 from demux.core.settings.settings import Settings
 from demux.core.streaming.query import Every
 from demux.core.text import printable
+from demux.core.time_expressions import seconds_of
 from demux.pipeline.bronze_stream import BronzeStream
 from demux.pipeline.context import CommandContext
 from demux.pipeline.engines import decode_of
@@ -39,7 +38,6 @@ from install_workflow.planning.plan import Task
 
 # with a session that is lost, before the next one is an error
 _TRIES = 2
-_UNITS = {"s": 1, "m": 60, "h": 3600}
 # a round without new rows has hardly anything to do
 _IDLE_S = 10.0
 # between two looks at whether another command waits for the root
@@ -322,16 +320,3 @@ def _worst(ended: Iterable[TaskEnd[GameReport]], *, complete: bool) -> ExitCode:
     if errors := [end.error for end in ended if end.error is not None]:
         return exit_code_of(errors)
     return ExitCode.OK if complete else ExitCode.INTERRUPTED
-
-
-def seconds_of(text: str) -> float:
-    """Return the seconds of `30s`, `5m`, `1h` or `30`.
-
-    Raises:
-        SettingsInvalid: it is none of these, not positive, or longer than a thread can wait.
-    """
-    found = re.fullmatch(r"(\d+(?:\.\d+)?)([smh]?)", text.strip())
-    seconds = float(found[1]) * _UNITS[found[2] or "s"] if found else 0.0
-    if not 0 < seconds <= threading.TIMEOUT_MAX:
-        raise SettingsInvalid(f"--every {text!r} is not a time.", "Write 30s, 5m or 1h.", option=text)
-    return seconds

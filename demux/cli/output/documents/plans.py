@@ -7,6 +7,8 @@ from typing import Any
 # pydantic takes none of `typing` before Python 3.12
 from typing_extensions import NotRequired, TypedDict
 
+from install_workflow.planning.sizing import SizedLoad, SizeEstimate
+
 
 class PlanJson(TypedDict):
     """Which game runs where, and what changes; `action` is create, update, delete or keep."""
@@ -132,3 +134,11 @@ class ErrorJson(TypedDict):
     condition: str
     message: str
     remedy: str
+
+
+class SizeJson(TypedDict):
+    """What a load needs in a day, what it is, and what was assumed; `cpu_s` has the seconds of CPU of a round."""
+
+    load: SizedLoad
+    estimate: SizeEstimate
+    assumptions: list[str]

@@ -36,6 +36,10 @@ def test_a_look_at_a_root_loads_no_spark(tmp_path: Path, words: list[str]) -> No
     assert loaded_by(*words, "--root", str(tmp_path)) == set()
 
 
+def test_a_size_loads_no_spark() -> None:
+    assert loaded_by("size", "--games", "30", "--rows", "2e6/day") == set()
+
+
 @pytest.mark.thorough
 @pytest.mark.parametrize(
     "words",

@@ -8,7 +8,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from demux.core.errors import SettingsInvalid
-from demux.core.time_expressions import age_of, moment_of
+from demux.core.time_expressions import age_of, moment_of, seconds_of
 
 NOW = datetime(2026, 3, 1, 12, 0, tzinfo=timezone.utc)
 
@@ -95,3 +95,38 @@ def test_what_python_writes_is_read(moment: datetime) -> None:
 def test_no_text_does_anything_else(text: str) -> None:
     with suppress(SettingsInvalid):
         assert moment_of(text, NOW, "--since").tzinfo is timezone.utc
+
+
+@pytest.mark.parametrize(
+    ("text", "seconds"),
+    [
+        ("30s", 30),
+        ("30", 30),
+        ("5m", 300),
+        ("1h", 3600),
+        ("0.5s", 0.5),
+        ("1.5m", 90),
+        (" 30s ", 30),
+        ("9999h", 35996400),
+    ],
+)
+def test_a_time_is_a_number_and_a_unit(text: str, seconds: float) -> None:
+    assert seconds_of(text) == seconds
+
+
+@pytest.mark.parametrize("text", ["", "0", "0s", "-5s", "5 s", "5d", "s", "1e3", "inf", "nan", "5m30s", ".5s", "1\n2"])
+def test_what_is_no_time_is_refused_with_an_example(text: str) -> None:
+    with pytest.raises(SettingsInvalid) as refused:
+        seconds_of(text)
+    assert (refused.value.message, refused.value.remedy) == (f"--every {text!r} is not a time.", "Write 30s, 5m or 1h.")
+
+
+@pytest.mark.parametrize("text", ["9" * 30, "9" * 400, "99999999999h"])
+def test_a_time_longer_than_a_thread_can_wait_is_refused(text: str) -> None:
+    with pytest.raises(SettingsInvalid):
+        seconds_of(text)
+
+
+@given(st.integers(1, 10_000), st.sampled_from("smh"))
+def test_a_minute_is_sixty_seconds_and_an_hour_sixty_minutes(number: int, unit: str) -> None:
+    assert seconds_of(f"{number}{unit}") == number * {"s": 1, "m": 60, "h": 3600}[unit]

@@ -86,6 +86,10 @@ def test_a_command_prints_the_document_that_the_page_has(
     check(document, result.stdout)
 
 
+def test_what_a_load_needs_is_what_the_page_has() -> None:
+    check("size", CliRunner().invoke(app, ["size", "--games", "30", "--rows", "2e6/day", "--json"]).stdout)
+
+
 def test_what_is_said_of_a_workspace_is_what_the_page_has(here: Path, demux: Demux) -> None:
     write_settings(here, tables={"catalog": "main"}, grants={"games": {"chess": ["team"]}})
     check("plan, with databricks.name", demux("plan", "--json"))
