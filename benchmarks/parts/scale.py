@@ -5,21 +5,27 @@ And what grows with what: rounds against games, rows, files and versions, decodi
 
 from __future__ import annotations
 
+import io
 import json
+import random
 import statistics
+import time
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from math import log
 from pathlib import Path
 
 import numpy as np
+import pyarrow as pa
+import pyarrow.parquet as pq
 from deltalake import DeltaTable
 
-from benchmarks.parts.decoding import rows_per_second
+from benchmarks.parts.decoding import timed
 from benchmarks.support.counted import Count, children_mib, counted, tree_cpu_s
 from benchmarks.support.events import Events
 from benchmarks.support.roots import Bench, BenchRoot, Spent
 from benchmarks.support.sizes import Sizes
+from demux.core.protobuf.decode.decoder import decoder_of
 from demux.core.protobuf.schema.protoc import compile_schema
 from demux.core.registry.protocol import RegisteredSchema
 
@@ -116,10 +122,11 @@ def growth(bench: Bench, sizes: Sizes) -> list[str]:
     return [
         *lines,
         "",
-        f"Exponents by least squares of the logarithms. Games: {sizes.active} of them active with {sizes.rows:,} rows; "
-        f"active games: {sizes.few_rows} rows each; rows: of {sizes.games} games together; files and versions: of "
-        f"bronze's log, in the first round of a process, {sizes.active} active games; columns: 10,000 payloads decoded "
-        "in one thread. MiB: the JVM and its workers. The machine was shared, so seconds vary more than those of CPU.",
+        "Exponents by least squares of the logarithms. Seconds, also of CPU, and MiB (the JVM and its workers) are of "
+        f"a round. Games: {sizes.active} of them active with {sizes.rows:,} rows; active games: {sizes.few_rows} rows "
+        f"each; rows: of {sizes.games} games together; files, versions: in bronze's log, in the first round of a "
+        f"process, {sizes.active} active games. Columns, bytes: {_PAYLOADS:,} payloads are written, read and decoded, "
+        "and their columns written, in one thread. The machine was shared: seconds vary more than those of CPU.",
     ]
 
 
@@ -289,11 +296,37 @@ def _against_versions(bench: Bench, sizes: Sizes) -> Iterator[Grown]:
 def _against_columns(bench: Bench, sizes: Sizes) -> Iterator[Grown]:
     for columns in _thirds(sizes.most, 10):
         fields = "".join(f"int32 f{number} = {number};" for number in range(1, columns + 1))
-        text = f'syntax = "proto3"; message Wide {{ {fields} }}'
-        schema = compile_schema(RegisteredSchema(1, "wide", 1, text, "wide.proto"))
         payload = b"".join(_varint(number << 3) + b"\x01" for number in range(1, columns + 1))
-        speed = rows_per_second(schema, [payload] * 10_000, sizes.repeats)["arrow decoder"]
-        yield Grown(columns, 10_000 / speed)
+        yield _through_files(columns, fields, [payload] * _PAYLOADS, sizes)
+
+
+def _against_bytes(bench: Bench, sizes: Sizes) -> Iterator[Grown]:
+    for size in _thirds(sizes.most * 10, 10):
+        texts = [random.Random(number).randbytes((size + 1) // 2).hex().encode() for number in range(_PAYLOADS)]
+        payloads = [b"\x0a" + _varint(len(text)) + text for text in texts]
+        yield _through_files(size, "string text = 1;", payloads, sizes)
+
+
+def _through_files(size: int, fields: str, payloads: list[bytes], sizes: Sizes) -> Grown:
+    """Return what payloads cost in one thread that writes, reads and decodes them, and writes the columns."""
+    text = f'syntax = "proto3"; message Wide {{ {fields} }}'
+    schema = compile_schema(RegisteredSchema(1, "wide", 1, text, "wide.proto"))
+    decoder = decoder_of(schema.descriptor_set, schema.message)
+    given = pa.table({"payload": pa.array(payloads, pa.binary())})
+
+    def work() -> None:
+        bronze, silver = io.BytesIO(), io.BytesIO()
+        pq.write_table(given, bronze)
+        decoded = decoder.decode(pq.read_table(bronze)["payload"].combine_chunks())
+        assert not decoded.bad
+        pq.write_table(pa.table(decoded.columns, [str(at) for at in range(len(decoded.columns))]), silver)
+
+    spent: list[tuple[float, float]] = []
+    for _ in range(1 + sizes.repeats):
+        before = time.process_time()
+        spent.append((timed(work), time.process_time() - before))
+    seconds, cpu = (statistics.median(column) for column in zip(*spent[1:], strict=True))
+    return Grown(size, seconds, cpu)
 
 
 _DIMENSIONS: dict[str, Callable[[Bench, Sizes], Iterator[Grown]]] = {
@@ -303,7 +336,9 @@ _DIMENSIONS: dict[str, Callable[[Bench, Sizes], Iterator[Grown]]] = {
     "files of bronze": _against_files,
     "versions of bronze's log": _against_versions,
     "columns": _against_columns,
+    "bytes of a payload": _against_bytes,
 }
+_PAYLOADS = 5_000
 # games, active ones, rows of each
 _POINTS = ((20, 20, 20_000), (200, 200, 1_000), (800, 100, 300))
 

@@ -3,10 +3,11 @@ from __future__ import annotations
 import argparse
 
 import numpy as np
+import pytest
 
 from benchmarks.parts import backfill as backfilling
 from benchmarks.parts import maintenance as maintaining
-from benchmarks.parts import speed
+from benchmarks.parts import scale, speed
 from benchmarks.support import costs
 from benchmarks.support.costs import Cost
 from benchmarks.support.events import Events
@@ -19,6 +20,15 @@ def test_costs_are_told_for_each_game_against_the_naive_design() -> None:
     table = costs.lines([Cost("naive", 20, 12.0, None), Cost("fleet", 200, 2.4, 3.0, "1/100")])
     assert "| naive | 20 | 12.00 |  | 0.6000 | 1 |  |" in table
     assert "| fleet | 200 | 2.40 | 3.00 | 0.0120 | 1/50.0 | 1/100 |" in table
+
+
+def test_an_exponent_is_the_slope_of_the_logarithms() -> None:
+    assert scale.exponent([10, 100, 1_000], [3, 300, 30_000]) == pytest.approx(2)
+    assert scale.exponent([10, 100, 1_000], [7, 7, 7]) == pytest.approx(0)
+    found = [scale.Grown(10, 1.0, 2.0, 300.4), scale.Grown(1_000, 10.0, 200.0, 900.0)]
+    assert scale.growth_line("games", found) == (
+        "| games | 10 / 1,000 | 1.00 / 10.00 | 0.50 | 2.00 / 200.00 | 1.00 | 300 / 900 |"
+    )
 
 
 def test_speeds_are_told_against_the_fleet() -> None:

@@ -16,8 +16,6 @@ from install_workflow.planning.sizing import (
     SizedLoad,
     SizeEstimate,
     estimate_size,
-    round_cpu_s,
-    round_requests,
     rows_per_day_of,
 )
 
