@@ -14,37 +14,35 @@ from demux.core.text import printable
 
 DAY_S = 86_400.0
 # seconds of CPU, by the rounds that "What grows with what" in benchmarks/RESULTS.md measured
-ROUND_CPU_S = 2.5
-ACTIVE_GAME_CPU_S = 0.012
-IDLE_GAME_CPU_S = 0.00005
-ROW_CPU_S = 10e-6
+ROUND_CPU_S = 1.86
+ACTIVE_GAME_CPU_S = 0.0158
+IDLE_GAME_CPU_S = 0.0005
+ROW_CPU_S = 8.1e-6
 # what a row has beyond the record and the columns of the measurement
-BYTE_CPU_S = 5e-9
-COLUMN_CPU_S = 0.2e-6
-MEASURED_BYTES = 130
+BYTE_CPU_S = 10e-9
+COLUMN_CPU_S = 0.1e-6
+MEASURED_BYTES = 63
 MEASURED_COLUMNS = 10
 # a round of ten games, in seconds: more cores make it no shorter
-SHORTEST_ROUND_S = 1.0
+SHORTEST_ROUND_S = 1.2
 # of the time; the rest is for peaks and for catching up
 BUSY = 0.7
 LEAST_CORES = 2
 # MiB: driver and JVM, what a process knows of a game, a Python worker with its share of the JVM
-DRIVER_MIB = 1_500
-GAME_MIB = 0.03
+DRIVER_MIB = 1_150
+GAME_MIB = 0.02
 CORE_MIB = 700
 # requests of a round: "A root in a store, and one on the disk" in benchmarks/RESULTS.md; compaction: docs/stores.md
 ROUND_REQUESTS = 108.0
 ACTIVE_GAME_REQUESTS = 10.5
-IDLE_GAME_REQUESTS = 0.027
+IDLE_GAME_REQUESTS = 0.026
 COMPACTION_REQUESTS = 26.0
 ROUNDS_PER_COMPACTION = 16
 # commits of a round beside those of its games: bronze, quarantine, rounds
-ROUND_COMMITS = 3.0
-# bytes on disk: of a file, and of a row for each byte of its record
-BRONZE_FILE_BYTES = 4_000
-SILVER_FILE_BYTES = 8_000
-BRONZE_BYTES_PER_BYTE = 0.6
-SILVER_BYTES_PER_BYTE = 0.5
+ROUND_COMMITS = 2.0
+# bytes of bronze and silver: of a file, and for each byte of a record
+FILE_BYTES = 5_400
+DISK_BYTES_PER_BYTE = 1.38
 
 _ROWS = re.compile(r"([0-9][0-9_]*(?:\.[0-9]+)?(?:[eE]\+?[0-9]{1,3})?) */ *([a-z]+)")
 _UNITS_S = {
@@ -101,8 +99,7 @@ class SizeEstimate:
     bronze_files_per_day: int
     silver_files_per_day: int
     commits_per_day: int
-    bronze_bytes_per_day: int
-    silver_bytes_per_day: int
+    bytes_per_day: int
     cpu_s: dict[str, float]
     rounds_per_day: float
     round_s: float
@@ -126,8 +123,7 @@ def estimate_size(load: SizedLoad) -> SizeEstimate:
         bronze_files_per_day=round(new_files),
         silver_files_per_day=round(new_files + compactions),
         commits_per_day=round(rounds * (active + ROUND_COMMITS)),
-        bronze_bytes_per_day=round(new_files * BRONZE_FILE_BYTES + record_bytes * BRONZE_BYTES_PER_BYTE),
-        silver_bytes_per_day=round(new_files * SILVER_FILE_BYTES + record_bytes * SILVER_BYTES_PER_BYTE),
+        bytes_per_day=round(2 * new_files * FILE_BYTES + record_bytes * DISK_BYTES_PER_BYTE),
         cpu_s=cpu_s,
         rounds_per_day=rounds,
         round_s=round_s,

@@ -27,6 +27,7 @@ SECTIONS: Mapping[str, Sequence[str]] = {
         "docs/stores.md",
         "docs/databricks.md",
         "docs/cluster.md",
+        "docs/sizing.md",
         "docs/python.md",
         "docs/decode.md",
         "docs/notebooks/first-look.md",

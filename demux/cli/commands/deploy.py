@@ -44,7 +44,7 @@ def size(
     every: str = typer.Option(
         "30s", help="From the start of a round to that of the next: 30s, 5m or 1h.", metavar="TIME"
     ),
-    bytes_per_record: int = typer.Option(130, "--bytes", help="Bytes of a wrapped record, on average."),
+    bytes_per_record: int = typer.Option(63, "--bytes", help="Bytes of a wrapped record, on average."),
     columns: int = typer.Option(10, help="Columns of a game's table, on average."),
     json: bool = JSON,
 ) -> None:

@@ -49,8 +49,7 @@ def size_text(load: SizedLoad, found: SizeEstimate) -> RenderableType:
         ("data files of bronze a day", f"{found.bronze_files_per_day:,}"),
         ("data files of silver a day", f"{found.silver_files_per_day:,}"),
         ("commits a day", f"{found.commits_per_day:,}"),
-        ("bronze a day", f"{found.bronze_bytes_per_day / _GIB:,.1f} GiB"),
-        ("silver a day", f"{found.silver_bytes_per_day / _GIB:,.1f} GiB"),
+        ("bronze and silver a day", f"{found.bytes_per_day / _GIB:,.1f} GiB"),
     ):
         table.add_row(name, figure)
     total = sum(found.cpu_s.values())

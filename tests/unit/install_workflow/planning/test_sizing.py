@@ -16,6 +16,7 @@ from install_workflow.planning.sizing import (
     SizedLoad,
     SizeEstimate,
     estimate_size,
+    round_cpu_s,
     rows_per_day_of,
 )
 
@@ -40,8 +41,7 @@ def figures(found: SizeEstimate) -> tuple[float, ...]:
         found.bronze_files_per_day,
         found.silver_files_per_day,
         found.commits_per_day,
-        found.bronze_bytes_per_day,
-        found.silver_bytes_per_day,
+        found.bytes_per_day,
     )
 
 
@@ -124,3 +124,13 @@ def table_below(heading: str) -> list[list[float]]:
     _, _, rest = PAGE.read_text("utf-8").partition(f"\n{heading}\n")
     rows = re.findall(r"^\| ([\d.,| ]+) \|", rest.partition("\n#")[0], re.MULTILINE)
     return [[float(cell.replace(",", "")) for cell in row.split("|")] for row in rows]
+
+
+def test_the_formula_is_near_the_three_rounds_of_the_page() -> None:
+    rounds = table_below("## Checked against three rounds")
+    assert len(rounds) == 3
+    for games, active, rows, measured, predicted, ratio in rounds:
+        found = sum(round_cpu_s(int(games), active, active * rows).values())
+        assert found == pytest.approx(predicted, abs=0.01)
+        assert ratio == pytest.approx(found / measured, abs=0.01)
+        assert 1 / 1.3 < found / measured < 1.3
