@@ -115,7 +115,7 @@ def test_what_is_no_number_of_rows_is_refused_with_an_example(text: str) -> None
 )
 def test_a_load_that_cannot_be_is_refused(changed: dict[str, int], sentence: str) -> None:
     with pytest.raises(SettingsInvalid) as refused:
-        SizedLoad(**{"games": 10, "rows_per_day": 1e6, "active": 10} | changed)
+        replace(SizedLoad(games=10, rows_per_day=1e6, active=10), **changed)
     assert (refused.value.message, bool(refused.value.remedy)) == (sentence, True)
 
 
