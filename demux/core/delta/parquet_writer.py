@@ -50,8 +50,8 @@ _FILE_BYTES = 128 * 2**20
 _OPEN_FILES = 200
 # what the log may ask of a writer, and these files give; CHECK constraints and renamed columns they do not
 _FEATURES = frozenset({"appendOnly", "invariants", "changeDataFeed", "deletionVectors", "v2Checkpoint"})
-# with these, rows of a file are deleted, or its columns have other names, as only Spark knows
-_NOT_WITHOUT_SPARK = frozenset({"deletionVectors", "columnMapping", "rowTracking", "typeWidening"})
+# with these, rows of a file are deleted, its columns have other names, or its order is one that only Spark knows
+_NOT_WITHOUT_SPARK = frozenset({"deletionVectors", "columnMapping", "rowTracking", "typeWidening", "clustering"})
 
 
 @dataclass(frozen=True, slots=True)

@@ -146,14 +146,21 @@ def test_files_are_known_with_partition_size_and_time(tmp_path: Path) -> None:
     assert abs(file.written_ms - path.stat().st_mtime_ns // 10**6) < 60_000
 
 
-@pytest.mark.parametrize("configuration", [{"delta.columnMapping.mode": "name"}])
-def test_a_table_that_only_spark_can_write_is_left_to_spark(tmp_path: Path, configuration: dict[str, str]) -> None:
+NAMED = ('"configuration":{}', '"configuration":{"delta.columnMapping.mode":"name"}')
+# as Spark 4.0 makes a table with CLUSTER BY
+CLUSTERED = (
+    '"minWriterVersion":2',
+    '"minWriterVersion":7,"writerFeatures":["domainMetadata","clustering","invariants","appendOnly"]',
+)
+
+
+@pytest.mark.parametrize("change", [NAMED, CLUSTERED], ids=["named", "clustered"])
+def test_a_table_that_only_spark_can_write_is_left_to_spark(tmp_path: Path, change: tuple[str, str]) -> None:
     table = table_of(tmp_path)
     fill(table, "chess")
     assert suits(DeltaTable(table.path))
     log = Path(table.path, "_delta_log", f"{0:020}.json")
-    (name, mode), *_ = configuration.items()
-    log.write_text(log.read_text("utf-8").replace('"configuration":{}', f'"configuration":{{"{name}":"{mode}"}}'))
+    log.write_text(log.read_text("utf-8").replace(*change))
     assert not suits(DeltaTable(table.path))
     with pytest.raises(NotImplementedError):
         tidied(table)
