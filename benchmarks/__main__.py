@@ -186,6 +186,7 @@ def main() -> None:
     subprocess.run([sys.executable, "-m", "benchmarks.stores.run"], check=True)
     subprocess.run([sys.executable, "-m", "benchmarks.stores.spark_sink"], check=True)
     subprocess.run([sys.executable, "-m", "benchmarks.parts.looks"], check=True)
+    subprocess.run([sys.executable, "-m", "benchmarks.kafka.freshness"], check=True)
 
 
 if __name__ == "__main__":

@@ -44,7 +44,7 @@ TITLE = "Freshness, from the broker to silver"
 _DEMUX = str(Path(sys.executable).with_name("demux"))
 _PARTITIONS = 4
 _PATIENCE_S = 300.0
-_WARM_S = 30.0
+_WARM_S = 20.0
 _STEP_S = 0.02
 _PERCENTS = (5, 10, 20, 30, 40, 50, 60, 70, 80, 90, 95, 99)
 
