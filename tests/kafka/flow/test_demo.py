@@ -25,8 +25,8 @@ NEIGHBOUR = Schema('syntax = "proto3"; message Neighbour {}', "PROTOBUF")
 
 
 def table(said: Said) -> list[list[str]]:
-    """The words of the table in the order of its lines, without the seconds that a game took."""
-    lines = [line.split() for line in said.out.splitlines()]
+    """The words of the table in the order of its lines, without a game's seconds and the ages of its rows."""
+    lines = [re.sub(r"  [^ ]+ [a-z]+, [^ ]+ [a-z]+ *$", "", line).split() for line in said.out.splitlines()]
     (first,) = (at for at, words in enumerate(lines) if words[:2] == ["game", "state"])
     (behind,) = (at for at, words in enumerate(lines) if words[1:3] == ["s;", "Spark's"])
     return [[word for word in words if not re.fullmatch(r"\d+\.\d", word)] for words in lines[first:behind]]
