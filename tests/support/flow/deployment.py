@@ -94,7 +94,7 @@ class Deployment:
         for name, value in self.conf.items():
             hadoop.set(name.removeprefix("spark.hadoop."), value)
 
-    def wish(self, **sections: Any) -> None:
+    def wish(self, **sections: Mapping[str, Any]) -> None:
         """Write demux.yml: of a deployment on serverless compute, or on clusters where the fleet asks for them."""
         databricks = {"name": "prod", "wheel_path": WHEELS, "auto_apply": True, **sections.pop("databricks", {})}
         if sections.get("run", {}).get("engine") == "fleet":
