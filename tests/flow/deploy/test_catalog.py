@@ -248,7 +248,7 @@ def live(root: Root) -> None:
     "engine",
     [
         pytest.param({**STREAM, "sink": "spark"}, id="stream", marks=pytest.mark.oldest),
-        pytest.param({**FLEET, "sink": "spark"}, id="fleet"),
+        pytest.param({**FLEET, "sink": "spark"}, id="fleet", marks=pytest.mark.long),
     ],
 )
 @pytest.mark.usefixtures("cataloged")
