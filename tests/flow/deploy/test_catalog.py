@@ -94,7 +94,7 @@ def test_every_table_has_its_name_and_is_read_by_it_after_a_round(cataloged: Roo
         "chess",
         HOSTILE,
     }
-    detail = spark.sql("DESCRIBE DETAIL spark_catalog.demux_b.bronze").first()
+    detail = spark.sql("DESCRIBE DETAIL demux_b.bronze").first()
     assert detail is not None
     assert detail.partitionColumns == ["game_name"]
 
