@@ -46,8 +46,12 @@ def save_table(spark: SparkSession, writer: DataFrameWriter, table: TableAddress
     from demux.core.catalog.registration import make_room
 
     if make_room(spark, table):
-        writer = writer.option("path", table.path)
-    writer.format("delta").saveAsTable(table.name.sql)
+        writer.format("delta").option("path", table.path).saveAsTable(table.name.sql)
+    elif spark.version.startswith("3."):
+        # by name, Delta 2.4 puts what replaces a table into a folder of its own
+        writer.format("delta").save(table.path)
+    else:
+        writer.format("delta").saveAsTable(table.name.sql)
 
 
 def open_table(spark: SparkSession, table: TableAddress) -> DeltaTable:
