@@ -10,7 +10,6 @@ import argparse
 import itertools
 import json
 import math
-import os
 import signal
 import statistics
 import subprocess
@@ -19,7 +18,7 @@ import tempfile
 import threading
 import time
 from collections import Counter
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
@@ -30,6 +29,7 @@ from confluent_kafka import Producer
 from confluent_kafka.admin import AdminClient, NewTopic
 from deltalake import DeltaTable
 
+from benchmarks.support.counted import tree_cpu_s
 from benchmarks.support.events import Events, made_events
 from benchmarks.support.page import RESULTS, write_section
 from benchmarks.support.plots import draw_all
@@ -120,9 +120,9 @@ def measured(bootstrap: str, folder: Path, variant: Variant, rate: int, seconds:
             _sleep_until(ended_s + 2.0, process)
         _wait(lambda: _is_through(layout, sent) or variant.engine == "stream", process)
         _sleep_until(time.time() + 5.0, process)
-        before, at, rounds = cpu_s(process.pid), time.monotonic(), _lines(folder)
+        before, at, rounds = tree_cpu_s(process.pid), time.monotonic(), _lines(folder)
         _sleep_until(time.time() + idle_s, process)
-        idle_share = (cpu_s(process.pid) - before) / (time.monotonic() - at)
+        idle_share = (tree_cpu_s(process.pid) - before) / (time.monotonic() - at)
         idle = [line["seconds"] for line in _lines(folder)[len(rounds) :] if not line["games"]]
     keys = [path.name for path in Path(layout.root, "silver").iterdir()]
     return Measured(
@@ -249,7 +249,7 @@ def _is_through(layout: Layout, sent: int) -> bool:
     return sum(rows or 0 for rows in rounds.to_pylist()) >= sent
 
 
-def _wait(condition: Any, process: subprocess.Popen[bytes]) -> None:
+def _wait(condition: Callable[[], bool], process: subprocess.Popen[bytes]) -> None:
     deadline = time.monotonic() + _PATIENCE_S
     while not condition():
         assert time.monotonic() < deadline
@@ -260,26 +260,6 @@ def _sleep_until(at_s: float, process: subprocess.Popen[bytes]) -> None:
     while (left_s := at_s - time.time()) > 0:
         assert process.poll() is None, f"`demux run` ended with {process.returncode}"
         threading.Event().wait(min(0.5, left_s))
-
-
-def cpu_s(pid: int) -> float:
-    """Return the seconds of CPU that a process and those below it have used so far."""
-    children: dict[int, list[int]] = {}
-    used: dict[int, float] = {}
-    for path in Path("/proc").glob("[0-9]*/stat"):
-        try:
-            fields = path.read_text().rpartition(")")[2].split()
-        except OSError:  # it ended
-            continue
-        one = int(path.parent.name)
-        children.setdefault(int(fields[1]), []).append(one)
-        used[one] = (int(fields[11]) + int(fields[12])) / os.sysconf("SC_CLK_TCK")
-    found, left = 0.0, [pid]
-    while left:
-        one = left.pop()
-        found += used.get(one, 0.0)
-        left += children.get(one, [])
-    return found
 
 
 def lines(found: Sequence[Measured], page: str) -> list[str]:

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import io
 import json
+import os
 import random
 import statistics
 import time
@@ -27,6 +28,7 @@ from benchmarks.support.roots import Bench, BenchRoot, Spent
 from benchmarks.support.sizes import Sizes
 from demux.core.protobuf.decode.decoder import decoder_of
 from demux.core.protobuf.schema.protoc import compile_schema
+from demux.core.protobuf.wire.wire_fields import varint
 from demux.core.registry.protocol import RegisteredSchema
 
 IDLE_TITLE = "Idle games"
@@ -245,9 +247,9 @@ def _whole_rounds(root: BenchRoot, size: int, events: Events, sizes: Sizes, fres
             registry = Path(root.settings.registry_path)
             root = BenchRoot(root.spark, root.settings.root, registry, root.settings.round_engine)
         root.send(events)
-        before = tree_cpu_s()
+        before = tree_cpu_s(os.getpid())
         spent = root.round()
-        found.append((spent.round, tree_cpu_s() - before))
+        found.append((spent.round, tree_cpu_s(os.getpid()) - before))
     seconds, cpu = (statistics.median(column) for column in zip(*found, strict=True))
     print(f"{size:,}: {seconds:.2f} s, {cpu:.2f} s of CPU", flush=True)
     return Grown(size, seconds, cpu, children_mib())
@@ -305,14 +307,14 @@ def _against_versions(bench: Bench, sizes: Sizes) -> Iterator[Grown]:
 def _against_columns(bench: Bench, sizes: Sizes) -> Iterator[Grown]:
     for columns in _thirds(sizes.most, 10):
         fields = "".join(f"int32 f{number} = {number};" for number in range(1, columns + 1))
-        payload = b"".join(_varint(number << 3) + b"\x01" for number in range(1, columns + 1))
+        payload = b"".join(varint(number << 3) + b"\x01" for number in range(1, columns + 1))
         yield _through_files(columns, fields, [payload] * _PAYLOADS, sizes)
 
 
 def _against_bytes(bench: Bench, sizes: Sizes) -> Iterator[Grown]:
     for size in _thirds(sizes.most * 10, 10):
         texts = [random.Random(number).randbytes((size + 1) // 2).hex().encode() for number in range(_PAYLOADS)]
-        payloads = [b"\x0a" + _varint(len(text)) + text for text in texts]
+        payloads = [b"\x0a" + varint(len(text)) + text for text in texts]
         yield _through_files(size, "string text = 1;", payloads, sizes)
 
 
@@ -354,10 +356,6 @@ _POINTS = ((20, 20, 20_000), (200, 200, 1_000), (400, 100, 300))
 
 def _thirds(last: int, step: int = 4) -> tuple[int, int, int]:
     return max(1, last // step**2), max(1, last // step), last
-
-
-def _varint(number: int) -> bytes:
-    return bytes([number]) if number < 128 else bytes([number & 127 | 128]) + _varint(number >> 7)
 
 
 def _added_file(number: int) -> str:

@@ -13,6 +13,8 @@ from typing import Any
 from pyspark.sql import SparkSession
 from pyspark.sql.streaming.listener import StreamingQueryListener
 
+from tools.servers.process import stat_fields
+
 
 @dataclass(slots=True)
 class Count:
@@ -59,17 +61,17 @@ def _jobs(spark: SparkSession) -> int:
     return int(scheduler.numTotalJobs())
 
 
-def tree_cpu_s() -> float:
-    """Return the seconds of CPU of this process and all that it began, also of those that have ended."""
+def tree_cpu_s(pid: int) -> float:
+    """Return the seconds of CPU of a process and all that it began, also of those that have ended."""
     # proc(5): utime, stime, and both of children that have ended
-    ticks = sum(int(tick) for stat in _tree().values() for tick in stat[11:15])
+    ticks = sum(int(tick) for stat in _tree(pid).values() for tick in stat[11:15])
     return ticks / os.sysconf("SC_CLK_TCK")
 
 
 def children_mib() -> float:
     """Return the memory of all processes that this one began, shared pages by their share: the JVM and its workers."""
     found = 0
-    for pid in _tree().keys() - {os.getpid()}:
+    for pid in _tree(os.getpid()).keys() - {os.getpid()}:
         try:
             text = Path(f"/proc/{pid}/smaps_rollup").read_text("utf-8")
         except OSError:
@@ -78,15 +80,15 @@ def children_mib() -> float:
     return found / 1024
 
 
-def _tree() -> dict[int, list[str]]:
-    """Return the fields of /proc/PID/stat after the name, of this process and all below it."""
+def _tree(root: int) -> dict[int, list[str]]:
+    """Return the fields of /proc/PID/stat after the name, of a process and all below it."""
     stats: dict[int, list[str]] = {}
     for file in Path("/proc").glob("[0-9]*/stat"):
         try:
-            stats[int(file.parent.name)] = file.read_text("utf-8", "replace").rpartition(")")[2].split()
+            stats[int(file.parent.name)] = stat_fields(file)
         except OSError:
             continue
-    wanted = {os.getpid()}
+    wanted = {root}
     while more := {pid for pid, stat in stats.items() if int(stat[1]) in wanted} - wanted:
         wanted |= more
     return {pid: stats[pid] for pid in wanted}

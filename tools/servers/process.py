@@ -188,7 +188,7 @@ def started_at(pid: int) -> str | None:
         shown = subprocess.run(["ps", "-o", "lstart=", "-p", str(pid)], capture_output=True, text=True, check=False)
         return shown.stdout.strip() or None
     try:
-        fields = _fields_of(stat)
+        fields = stat_fields(stat)
     except OSError:
         return None
     return None if fields[0] == "Z" else fields[19]
@@ -196,11 +196,12 @@ def started_at(pid: int) -> str | None:
 
 def cpu_s(pid: int) -> float:
     """Return how long a process has computed, in seconds; on Linux."""
-    fields = _fields_of(Path(f"/proc/{pid}/stat"))
+    fields = stat_fields(Path(f"/proc/{pid}/stat"))
     return (int(fields[11]) + int(fields[12])) / os.sysconf("SC_CLK_TCK")
 
 
-def _fields_of(stat: Path) -> list[str]:
+def stat_fields(stat: Path) -> list[str]:
+    """Return what /proc/PID/stat says after the name; raises OSError where the process has ended."""
     # proc(5): what follows the name, which may hold blanks and brackets, begins with field 3, the state; utime and
     # stime are fields 14 and 15, starttime is field 22
     return stat.read_text(encoding="utf-8", errors="replace").rpartition(")")[2].split()
