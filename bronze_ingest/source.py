@@ -52,14 +52,13 @@ def wrapper_stream(spark: SparkSession, settings: Settings, accept_gaps: bool = 
     archive = _archive(spark, settings.archive, layout)
     match settings.source.kind:
         case SourceKind.FILES:
-            return _without_null_headers(archive)
+            records = archive
         case SourceKind.DELTA:
-            table = _columns(_delta_stream(spark, settings, layout), SourceKind.DELTA)
-            return _without_null_headers(table.unionByName(archive))
+            records = _columns(_delta_stream(spark, settings, layout), SourceKind.DELTA).unionByName(archive)
         case SourceKind.KAFKA:
             made = follow(spark, layout, _topics(settings.kafka), accept_gaps)
-            records = _columns(kafka_stream(spark, settings.kafka, made), SourceKind.KAFKA)
-            return _without_null_headers(records.unionByName(archive))
+            records = _columns(kafka_stream(spark, settings.kafka, made), SourceKind.KAFKA).unionByName(archive)
+    return _without_null_headers(records)
 
 
 def check_source(spark: SparkSession, settings: Settings) -> None:
