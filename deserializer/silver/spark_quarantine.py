@@ -13,7 +13,7 @@ from pyspark.sql import functions as F
 from demux.core.catalog.spark_tables import read_table
 from demux.core.columns.spark import spark_struct
 from demux.core.delta.app_transactions import Batch, Transactions, transactions
-from demux.core.delta.batch_commit import ALONE, append
+from demux.core.delta.batch_commit import append_alone
 from demux.core.delta.parquet_writer import TableFile
 from demux.core.names import names_of
 from demux.core.root.layout import Layout
@@ -89,5 +89,4 @@ class QuarantineBySpark:
         self._append(rows, None if is_known else transaction)
 
     def _append(self, rows: DataFrame, transaction: Batch | None) -> None:
-        with ALONE, self._lock(self.path):
-            append(rows, self._layout.storage.address(self.path), transaction)
+        append_alone(rows, self._layout.storage.address(self.path), transaction, self._lock)

@@ -80,8 +80,8 @@ FAULTS: tuple[Fault, ...] = (
     ),
     Fault(
         "stream-quarantine-without-its-lock",
-        "deserializer/silver/spark_quarantine.py",
-        "with ALONE, self._lock(self.path):",
+        "demux/core/delta/batch_commit.py",
+        "with ALONE, lock(quarantine.path):",
         "with ALONE:",
         "tests/flow/fleet/test_append.py::test_quarantine_is_written_by_spark_while_its_lock_is_held",
     ),

@@ -61,8 +61,7 @@ def commit(
     found = seen.get
     counts = BatchCounts(found["rows"], found["rows"] - found["bad"], found["bad"])
     if counts.rows_quarantined:
-        with ALONE, lock(target.quarantine.path):
-            append(refused(), target.quarantine, batch)
+        append_alone(refused(), target.quarantine, batch, lock)
     return counts
 
 
@@ -81,13 +80,18 @@ def append(rows: DataFrame, table: TableAddress, batch: Batch | None, target: Ta
     save_table(rows.sparkSession, writer, table)
 
 
+def append_alone(rows: DataFrame, quarantine: TableAddress, batch: Batch | None, lock: TableLock) -> None:
+    """Append the rows to a quarantine table, as `append`, while nobody else writes it."""
+    with ALONE, lock(quarantine.path):
+        append(rows, quarantine, batch)
+
+
 def _commit_again(batch: Batch, target: Target, rows: DataFrame, bad: DataFrame, lock: TableLock) -> BatchCounts:
     # an observation would wait for ever: a write that Delta skips runs no query
     append(_good(rows), target.table, batch, target)
     rows_bad = bad.count()
     if rows_bad:
-        with ALONE, lock(target.quarantine.path):
-            append(bad, target.quarantine, batch)
+        append_alone(bad, target.quarantine, batch, lock)
     rows_in = rows.count()
     return BatchCounts(rows_in, rows_in - rows_bad, rows_bad)
 
