@@ -13,6 +13,7 @@ import pyarrow as pa
 from demux.core.columns.arrow import days_of, table_of
 from demux.core.delta.log import file_path
 from demux.core.extras import deltalake
+from deserializer.offsets.days import Span
 
 
 @dataclass(frozen=True, slots=True)
@@ -47,9 +48,11 @@ class LoggedFile:
         """The day of all its rows; None where these are of several, or that is unknown."""
         return self.first if self.rows is not None and self.undated == 0 and self.first == self.last else None
 
-    def may_have(self, first: date, last: date) -> bool:
-        """Return whether it may have a row of these days."""
-        return (self.last is None or self.last >= first) and (self.first is None or self.first <= last)
+    def may_have(self, span: Span | None) -> bool:
+        """Return whether it may have a row of these days; of all it may."""
+        if span is None:
+            return True
+        return (self.last is None or self.last >= span.first) and (self.first is None or self.first <= span.last)
 
 
 def files_of_table(table: deltalake.DeltaTable, path: str, time_column: str) -> dict[str | None, list[LoggedFile]]:

@@ -30,7 +30,7 @@ from deserializer.fleet.replaced_rows import ReplacedRows
 from deserializer.fleet.spark_job import run_job
 from deserializer.fleet.waves import RefsByGame, error_of, write_in_waves
 from deserializer.fleet.worker import GameFiles, WrittenGame
-from deserializer.offsets.days import DayCounts, Span
+from deserializer.offsets.days import DayCounts
 from deserializer.offsets.logged_files import LoggedFile
 from deserializer.redecode.rebuilt_table import RebuiltTable, rebuilt_table
 from deserializer.redecode.source import (
@@ -133,7 +133,7 @@ class BronzeReplacement:
         accept_loss: bool,
     ) -> None:
         game = source.game
-        read = [one for one in files if _may_have(one, source.span) and one.name not in source.unread]
+        read = [one for one in files if one.may_have(source.span) and one.name not in source.unread]
         # of a table that Spark writes the records were compared before
         may_lose = accept_loss or isinstance(table, SilverBySpark)
         work = GameFiles(
@@ -243,7 +243,3 @@ def _days_of(parts: Sequence[WrittenGame]) -> dict[date, DayCounts]:
     for part in parts:
         days |= {day: days.get(day, DayCounts()) + counts for day, counts in part.days.items()}
     return days
-
-
-def _may_have(file: LoggedFile, span: Span | None) -> bool:
-    return span is None or file.may_have(span.first, span.last)

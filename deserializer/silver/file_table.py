@@ -112,7 +112,7 @@ class SilverTable:
         """Return the files that may have rows of these days, or all, with their bytes, by the path that the log has."""
         table = self._caught_up()
         logged = [] if table is None else files_of_table(table, self.path, "_timestamp")[None]
-        return {file.path: file.bytes for file in logged if span is None or file.may_have(span.first, span.last)}
+        return {file.path: file.bytes for file in logged if file.may_have(span)}
 
     def has_rows(self) -> bool:
         """Return whether it has rows."""

@@ -9,6 +9,7 @@ import pyarrow as pa
 import pytest
 from deltalake import DeltaTable, write_deltalake
 
+from deserializer.offsets.days import Span
 from deserializer.offsets.logged_files import LoggedFile, files_of_table
 
 FIRST, SECOND, THIRD = (date(2026, 1, day) for day in (1, 2, 3))
@@ -30,7 +31,7 @@ FIRST, SECOND, THIRD = (date(2026, 1, day) for day in (1, 2, 3))
 def test_a_file_is_looked_at_where_its_bounds_allow_for_rows_of_the_days(
     first: date | None, last: date | None, may: bool
 ) -> None:
-    assert LoggedFile("a", "/a", 1, first=first, last=last).may_have(SECOND, SECOND) is may
+    assert LoggedFile("a", "/a", 1, first=first, last=last).may_have(Span(SECOND, SECOND)) is may
 
 
 def test_days_are_those_of_the_log_and_unknown_where_no_calendar_has_them(tmp_path: Path) -> None:
