@@ -141,7 +141,7 @@ def place_of(
         stopping,
         spark=spark,
         tables=tables or table_lock(settings.root),
-        tags=TableTags(spark, schemas) if on_databricks() else None,
+        tags=TableTags(spark, schemas) if on_databricks() and layout.storage.catalog else None,
     )
 
 

@@ -15,6 +15,7 @@ from demux.core.text import counted, duration_text
 from demux.core.time_expressions import seconds_of
 from install_workflow.planning.sizing import (
     BUSY,
+    DAY_S,
     SHORTEST_ROUND_S,
     SizedLoad,
     SizeEstimate,
@@ -57,7 +58,7 @@ def size_text(load: SizedLoad, found: SizeEstimate) -> RenderableType:
     return Group(
         Text(
             f"{counted(load.games, 'game')}, {load.active:,} of them active, {load.rows_per_day:,.0f} rows a day "
-            f"({load.rows_per_day / 86_400:,.0f} a second)"
+            f"({load.rows_per_day / DAY_S:,.0f} a second)"
         ),
         table,
         Text(f"What the cores do: {parts}."),
