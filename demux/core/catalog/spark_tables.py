@@ -40,18 +40,19 @@ def read_table(spark: SparkSession, table: TableAddress, **options: str | int) -
 
 def save_table(spark: SparkSession, writer: DataFrameWriter, table: TableAddress) -> None:
     """Write the rows, in the writer's mode and with its options; a table that is not there is made, under its name."""
+    writer = writer.format("delta")
     if table.name is None:
-        writer.format("delta").save(table.path)
+        writer.save(table.path)
         return
     from demux.core.catalog.registration import make_room
 
     if make_room(spark, table):
-        writer.format("delta").option("path", table.path).saveAsTable(table.name.sql)
+        writer.option("path", table.path).saveAsTable(table.name.sql)
     elif spark.version.startswith("3."):
-        # by name, Delta 2.4 puts what replaces a table into a folder of its own
-        writer.format("delta").save(table.path)
+        # by name, Delta 2.4 may put what replaces a table into a folder of its own
+        writer.save(table.path)
     else:
-        writer.format("delta").saveAsTable(table.name.sql)
+        writer.saveAsTable(table.name.sql)
 
 
 def open_table(spark: SparkSession, table: TableAddress) -> DeltaTable:

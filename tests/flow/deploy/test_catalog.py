@@ -247,7 +247,7 @@ def live(root: Root) -> None:
 @pytest.mark.parametrize(
     "engine",
     [
-        pytest.param({**STREAM, "sink": "spark"}, id="stream", marks=pytest.mark.long),
+        pytest.param({**STREAM, "sink": "spark"}, id="stream", marks=pytest.mark.oldest),
         pytest.param({**FLEET, "sink": "spark"}, id="fleet", marks=pytest.mark.long),
     ],
 )
