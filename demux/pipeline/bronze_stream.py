@@ -43,6 +43,7 @@ class BronzeStream:
         self._failure: BaseException | None = None
         self._stop = threading.Event()
         self._thread: threading.Thread | None = None
+        self._under_way = False
         self._began_s = 0.0
 
     def take(self, on_batch: OnBatch) -> IngestReport:
@@ -93,8 +94,11 @@ class BronzeStream:
         self.stop()
 
     def _start(self) -> None:
-        if self._thread is not None and self._thread.is_alive():
-            return
+        with self._news:
+            # a failure is told before another query begins, or that one's end would hide it
+            if self._under_way or self._failure is not None:
+                return
+            self._under_way = True
         self._stop, self._began_s = threading.Event(), self._clock()
         # a daemon: a process that is told twice to stop does not wait for the batch
         self._thread = threading.Thread(target=self._run, args=(Every(self._every_s, self._stop),), daemon=True)
@@ -108,7 +112,7 @@ class BronzeStream:
         except BaseException as error:  # the rounds say it
             failure = error
         with self._news:
-            self._failure = failure
+            self._failure, self._under_way = failure, False
             self._news.notify_all()
 
     def _add(self, report: IngestReport) -> None:
