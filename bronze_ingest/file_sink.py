@@ -21,6 +21,7 @@ from demux.core.columns.types import Struct
 from demux.core.delta.app_transactions import Batch
 from demux.core.delta.batch_commit import BatchCounts
 from demux.core.delta.commit import alter_after
+from demux.core.delta.open_tables import OpenTables
 from demux.core.delta.parquet_writer import (
     FILES,
     TableFile,
@@ -32,54 +33,15 @@ from demux.core.delta.parquet_writer import (
     takes_files,
 )
 from demux.core.errors import TableUnsuited, TaskInterrupted
-from demux.core.extras import deltalake
 from demux.core.root.layout import Layout
 from demux.core.root.lock import TableLock
 from demux.core.spark.map_in_arrow import ArrowFunction, Batches, map_in_arrow, numbered
-from demux.core.storage.files import Storage
 from demux.core.tables import QUARANTINE
 
 if TYPE_CHECKING:
     from deltalake import DeltaTable
 
 PARTITION = "game_name"
-
-
-class OpenTables:
-    """Tables that are opened once; later calls read only what is new in their logs.
-
-    Attributes:
-        opened: those that are open, by path.
-    """
-
-    def __init__(self, storage: Storage) -> None:
-        """Prepare; opens nothing yet."""
-        self.storage = storage
-        self.opened: dict[str, DeltaTable] = {}
-
-    def get(self, path: str) -> DeltaTable | None:
-        """Return the table at a path as it is now; None where there is none."""
-        if path in self.opened:
-            self.opened[path] = self.storage.renewed(self.opened[path], path)
-            self.opened[path].update_incremental()
-        else:
-            try:
-                self.opened[path] = self.storage.table(path)
-            except deltalake.exceptions.TableNotFoundError:
-                return None
-            except deltalake.exceptions.DeltaError:
-                # so it is too where a file is in the folder's place, which its first write says better
-                if self.storage.table_exists(path):
-                    raise
-        return self.opened.get(path)
-
-    def create(self, path: str, columns: Struct, partition_by: str | None) -> DeltaTable:
-        """Return the table at a path as it is now, made with these columns where there is none."""
-        found = self.get(path)
-        if found is None:
-            schema = spark_struct(columns).jsonValue()
-            found = self.opened[path] = self.storage.create_table(path, schema, partition_by=partition_by)
-        return found
 
 
 def can_write(tables: OpenTables, layout: Layout) -> bool:

@@ -23,6 +23,7 @@ from demux.core.columns.types import Struct
 from demux.core.delta.app_transactions import Batch
 from demux.core.delta.batch_commit import BatchCounts
 from demux.core.delta.log import newest_transaction
+from demux.core.delta.open_tables import OpenTables
 from demux.core.delta.parquet_writer import schema_json
 from demux.core.errors import CheckpointLost, DemuxError, SettingsInvalid, TableLost
 from demux.core.reports import IngestReport, total
@@ -64,7 +65,7 @@ def ingest(
     """
     layout = layout_of(settings)
     wrapper = wrapper_format(settings)
-    tables = file_sink.OpenTables(layout.storage)
+    tables = OpenTables(layout.storage)
     write_batch = _writer(tables, layout, settings.run.sink)
     done: list[IngestReport] = []
     # elsewhere a record may have an id by its place in a task, which must be the same when the batch comes again
@@ -148,7 +149,7 @@ def _has_rows(spark: SparkSession, storage: Storage, table: str, stage: Stage | 
     return bool((rows if stage is None else rows.where(F.col("stage") == stage.value)).limit(1).count())
 
 
-def _writer(tables: file_sink.OpenTables, layout: Layout, sink: Sink) -> Callable[..., BatchCounts]:
+def _writer(tables: OpenTables, layout: Layout, sink: Sink) -> Callable[..., BatchCounts]:
     """Return the `write_batch` of the sink that the settings name, or that fits the tables."""
     if sink is Sink.SPARK:
         return spark_sink.write_batch
@@ -163,7 +164,7 @@ def _writer(tables: file_sink.OpenTables, layout: Layout, sink: Sink) -> Callabl
     return spark_sink.write_batch
 
 
-def _require_columns(spark: SparkSession, tables: file_sink.OpenTables, layout: Layout, wrapper: WrapperFormat) -> None:
+def _require_columns(spark: SparkSession, tables: OpenTables, layout: Layout, wrapper: WrapperFormat) -> None:
     now = _columns(spark, tables, layout)
     if conflicts := column_conflicts(now, bronze_columns(wrapper)):
         raise SettingsInvalid(
@@ -173,7 +174,7 @@ def _require_columns(spark: SparkSession, tables: file_sink.OpenTables, layout: 
         )
 
 
-def _columns(spark: SparkSession, tables: file_sink.OpenTables, layout: Layout) -> Struct:
+def _columns(spark: SparkSession, tables: OpenTables, layout: Layout) -> Struct:
     """Return the columns of bronze; none where it is not there."""
     table = tables.opened.get(layout.bronze) or layout.storage.known_table(layout.bronze)
     if table is not None:

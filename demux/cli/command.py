@@ -169,7 +169,6 @@ def _with_spark(
 ) -> Iterator[CommandContext]:
     # a command that only looks does without them
     from demux.core.spark.classic import is_classic
-    from demux.core.streaming.progress_log import ProgressLog
     from demux.core.streaming.session import has_session, session, stop
     from demux.pipeline.context import place_of
     from install_workflow.destroy.apply import require_whole
@@ -180,17 +179,12 @@ def _with_spark(
     shared = has_session()
     with console.status("starting Spark …"):
         spark = session(settings.spark, logs_of(settings.root), s3_access(settings))
-    progress = ProgressLog()
     # after the session: PySpark sets a handler of its own that cancels every job
     with _signals_caught(stopping):
         try:
-            if is_classic(spark):
-                spark.streams.addListener(progress)
             yield replace(place_of(settings, spark, stopping, hold.tables), hold=hold, warn=warn)
         finally:
-            if shared and is_classic(spark):
-                spark.streams.removeListener(progress)
-            else:
+            if not (shared and is_classic(spark)):
                 stop(spark)
 
 

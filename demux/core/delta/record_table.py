@@ -6,7 +6,7 @@ Without Spark where `deltalake` opens the table, and by Spark elsewhere.
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from datetime import datetime, timezone
 from functools import reduce
 from operator import and_
@@ -19,6 +19,7 @@ from demux.core.catalog.spark_tables import open_table, read_table, save_table
 from demux.core.columns.arrow import arrow_fields, table_of
 from demux.core.columns.types import Map, Struct
 from demux.core.delta.commit import append_rows
+from demux.core.delta.open_tables import OpenTables
 from demux.core.delta.scan import only_spark_reads
 from demux.core.error_mapping import named
 from demux.core.errors import ErrorKind
@@ -52,6 +53,11 @@ class RecordTable:
     storage: Storage
     path: str
     columns: Struct
+    _tables: OpenTables = field(init=False, compare=False, repr=False)
+
+    def __post_init__(self) -> None:
+        """Prepare; opens nothing yet."""
+        object.__setattr__(self, "_tables", OpenTables(self.storage))
 
     def exists(self) -> bool:
         """Return whether the table is there."""
@@ -79,9 +85,7 @@ class RecordTable:
     def append_batches(self, batches: Iterable[pa.RecordBatch]) -> None:
         """Add records in the table's columns, as `append`; by Spark, all of them are in memory."""
         if self._is_reached:
-            from demux.core.columns.spark import spark_struct
-
-            table = self.storage.create_table(self.path, spark_struct(self.columns).jsonValue())
+            table = self._tables.create(self.path, self.columns)
             append_rows(self.storage, table, self.path, self.columns, batches)
             return
         maps = [isinstance(column.type, Map) for column in self.columns]

@@ -6,6 +6,7 @@ Spark Connect each function here does nothing, or is not called.
 
 from __future__ import annotations
 
+import itertools
 from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
 from typing import Any, TypeVar
@@ -15,6 +16,7 @@ from pyspark import SparkConf, SparkContext
 from pyspark.errors import PySparkException
 from pyspark.java_gateway import launch_gateway
 from pyspark.sql import DataFrame, SparkSession
+from pyspark.sql.streaming.query import StreamingQuery
 from pyspark.sql.types import StructType
 
 Part = TypeVar("Part")
@@ -27,8 +29,8 @@ SPARK_ERRORS = (PySparkException, Py4JJavaError)
 _POOL = "spark.scheduler.pool"
 
 
-def is_classic(spark: SparkSession) -> bool:
-    """Return whether the session's JVM is this process's own, and not behind Spark Connect."""
+def is_classic(spark: SparkSession | StreamingQuery) -> bool:
+    """Return whether the JVM of a session or query is this process's own, and not behind Spark Connect."""
     return not type(spark).__module__.startswith("pyspark.sql.connect.")
 
 
@@ -81,6 +83,16 @@ def has_class(spark: SparkSession, name: str) -> bool:
     except Exception:  # py4j wraps ClassNotFoundException
         return False
     return True
+
+
+def progress_since(query: Any, batch_id: int) -> list[str]:
+    """Return what a query says of itself since this batch, oldest first, as JSON; each batch once or more."""
+    if is_classic(query):
+        # PySpark would make each one of a hundred calls
+        kept = query._jsq.recentProgress()
+        found = itertools.takewhile(lambda progress: progress.batchId() > batch_id, reversed(kept))
+        return [progress.json() for progress in found][::-1]
+    return [progress.json for progress in query.recentProgress if progress.batchId > batch_id]
 
 
 def default_parallelism(spark: SparkSession) -> int | None:

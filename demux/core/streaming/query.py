@@ -2,9 +2,8 @@
 
 from __future__ import annotations
 
-import json
 import threading
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from contextlib import nullcontext
 from dataclasses import dataclass, field
 from typing import Any
@@ -17,7 +16,7 @@ from demux.core.spark.classic import is_classic
 from demux.core.spark.connect import Handover
 from demux.core.storage.files import Storage
 from demux.core.streaming.checkpoints import read_checkpoint
-from demux.core.streaming.progress_log import log_progress
+from demux.core.streaming.progress_log import ProgressLog
 
 _LOOK_S = 0.5
 _LOOK_REMOTE_S = 0.05
@@ -84,19 +83,21 @@ def run_query(
                 raise _Enough
             batches.append(batch_id)
             on_batch(frame, Batch(query_id, batch_id, retried=batch_id == unfinished))
+            written.append(batch_id)
         except Exception as error:
             raised.append(error)
             raise
 
     batches: list[int] = []
+    written: list[int] = []
     try:
         if unfinished is not None:
-            _run(source, each, checkpoint, query_name, None, once=True)
+            _run(source, each, written, checkpoint, query_name, None, once=True)
         if not isinstance(trigger, Every):
-            _run(source, each, checkpoint, query_name, None, availableNow=True)
+            _run(source, each, written, checkpoint, query_name, None, availableNow=True)
         elif not trigger.stop.is_set():
             every = f"{int(trigger.seconds * 1000)} milliseconds"
-            _run(source, each, checkpoint, query_name, trigger.stop, processingTime=every)
+            _run(source, each, written, checkpoint, query_name, trigger.stop, processingTime=every)
     except Exception as error:
         if raised and isinstance(raised[0], _Enough):
             return
@@ -105,9 +106,20 @@ def run_query(
 
 
 def _run(
-    source: DataFrame, each: OnFrame, checkpoint: str, name: str, stop: threading.Event | None, **trigger: Any
+    source: DataFrame,
+    each: OnFrame,
+    written: Sequence[int],
+    checkpoint: str,
+    name: str,
+    stop: threading.Event | None,
+    **trigger: Any,
 ) -> None:
-    """Start the query, and return when it has ended; `stop` ends it between two batches."""
+    """Start the query, and return when it has ended; `stop` ends it between two batches.
+
+    Args:
+        written: the batches that `each` has written.
+    """
+    log = ProgressLog()
     handover = None if is_classic(source.sparkSession) else Handover(source.sparkSession, each)
     function = each if handover is None else handover.offer()
     writer = source.writeStream.foreachBatch(function).option("checkpointLocation", checkpoint).queryName(name)
@@ -117,8 +129,8 @@ def _run(
         while not query.awaitTermination(_LOOK_S if handover is None else _LOOK_REMOTE_S):
             if handover is not None:
                 handover.look()
+            if written and log.last < written[-1]:
+                log.write(query)
             if stop is not None and stop.is_set() and not query.status["isTriggerActive"]:
                 query.stop()
-        if handover is not None:
-            for progress in query.recentProgress:
-                log_progress(json.loads(progress.json))
+        log.write(query)

@@ -78,6 +78,9 @@ _CONF: Mapping[str, str] = {
     "spark.scheduler.mode": "FAIR",
     # or every jar of `spark.jars.packages` is looked through for Python modules at the beginning of every Python task
     "spark.submit.pyFiles": "",
+    # the default makes ten processes a batch in a local folder, to read links that are none
+    "spark.sql.streaming.checkpointFileManagerClass": "org.apache.spark.sql.execution.streaming."
+    "FileSystemBasedCheckpointFileManager",
     "spark.ui.enabled": "false",
     "spark.ui.showConsoleProgress": "false",
     # a table here has few files: one task reads its log

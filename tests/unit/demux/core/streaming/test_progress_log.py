@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import logging
+from functools import partial
 from types import SimpleNamespace
 from typing import Any
 
@@ -35,15 +36,28 @@ def test_a_query_without_a_name_is_told_by_its_id_and_one_without_times_has_no_r
     )
 
 
+def query(*progress: dict[str, Any]) -> SimpleNamespace:
+    """Return what stands for a query of classic Spark: its JVM's object gives each progress as JSON."""
+    kept = [SimpleNamespace(batchId=partial(each.get, "batchId"), json=partial(json.dumps, each)) for each in progress]
+    return SimpleNamespace(_jsq=SimpleNamespace(recentProgress=lambda: kept))
+
+
 @pytest.mark.parametrize("rows", [0, None])
 def test_a_batch_without_rows_is_no_news(rows: int | None, caplog: pytest.LogCaptureFixture) -> None:
     assert progress_line({**PROGRESS, "numInputRows": rows}) is None
     with caplog.at_level(logging.INFO, "demux"):
-        ProgressLog().onQueryProgress(_event({**PROGRESS, "numInputRows": rows}))
+        ProgressLog().write(query({**PROGRESS, "numInputRows": rows}))
         assert caplog.messages == []
-        ProgressLog().onQueryProgress(_event(PROGRESS))
-    assert caplog.messages == [progress_line(PROGRESS)]
 
 
-def _event(progress: dict[str, Any]) -> SimpleNamespace:
-    return SimpleNamespace(progress=SimpleNamespace(json=json.dumps(progress)))
+def test_each_batch_is_told_once_and_an_idle_query_speaks_of_the_batch_to_come(
+    caplog: pytest.LogCaptureFixture,
+) -> None:
+    idle = {"id": "87ac62d9-…", "batchId": 13, "numInputRows": 0, "durationMs": {"latestOffset": 2}}
+    log = ProgressLog()
+    with caplog.at_level(logging.INFO, "demux"):
+        log.write(query(PROGRESS, idle))
+        log.write(query(PROGRESS, idle))
+        assert (log.last, caplog.messages) == (12, [progress_line(PROGRESS)])
+        log.write(query(PROGRESS, idle, {**PROGRESS, "batchId": 13}))
+    assert (log.last, len(caplog.messages)) == (13, 2)
