@@ -21,7 +21,6 @@ from demux.core.columns.types import Struct
 from demux.core.delta.app_transactions import Batch
 from demux.core.delta.batch_commit import BatchCounts
 from demux.core.delta.commit import alter_after
-from demux.core.delta.open_tables import OpenTables
 from demux.core.delta.parquet_writer import (
     FILES,
     TableFile,
@@ -36,6 +35,7 @@ from demux.core.errors import TableUnsuited, TaskInterrupted
 from demux.core.root.layout import Layout
 from demux.core.root.lock import TableLock
 from demux.core.spark.map_in_arrow import ArrowFunction, Batches, map_in_arrow, numbered
+from demux.core.storage.open_tables import OpenTables
 from demux.core.tables import QUARANTINE
 
 if TYPE_CHECKING:

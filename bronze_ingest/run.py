@@ -23,7 +23,6 @@ from demux.core.columns.types import Struct
 from demux.core.delta.app_transactions import Batch
 from demux.core.delta.batch_commit import BatchCounts
 from demux.core.delta.log import newest_transaction
-from demux.core.delta.open_tables import OpenTables
 from demux.core.delta.parquet_writer import schema_json
 from demux.core.errors import CheckpointLost, DemuxError, SettingsInvalid, TableLost
 from demux.core.reports import IngestReport, total
@@ -32,6 +31,7 @@ from demux.core.root.lock import TableLock, unlocked
 from demux.core.settings.settings import Settings, Sink
 from demux.core.settings.source import SourceKind
 from demux.core.storage.files import Storage
+from demux.core.storage.open_tables import OpenTables
 from demux.core.streaming.checkpoints import read_checkpoint
 from demux.core.streaming.query import TAKE_ALL, Trigger, run_query
 

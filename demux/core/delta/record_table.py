@@ -19,12 +19,12 @@ from demux.core.catalog.spark_tables import open_table, read_table, save_table
 from demux.core.columns.arrow import arrow_fields, table_of
 from demux.core.columns.types import Map, Struct
 from demux.core.delta.commit import append_rows
-from demux.core.delta.open_tables import OpenTables
 from demux.core.delta.scan import only_spark_reads
 from demux.core.error_mapping import named
 from demux.core.errors import ErrorKind
 from demux.core.extras import deltalake
 from demux.core.storage.files import Storage
+from demux.core.storage.open_tables import OpenTables
 from demux.core.storage.table_address import TableAddress
 
 if TYPE_CHECKING:

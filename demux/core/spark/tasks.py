@@ -56,12 +56,12 @@ def run_tasks_over(
     return [pickle.loads(row.result) for row in rows]
 
 
+@lru_cache(maxsize=1)
 def parallel_tasks(spark: SparkSession) -> int:
-    """Return how many tasks run at the same time; over Spark Connect it is asked for once, by a small job."""
+    """Return how many tasks run at the same time; asked for once in a session, over Spark Connect by a small job."""
     return default_parallelism(spark) or _partitions(spark)
 
 
-@lru_cache(maxsize=1)
 def _partitions(spark: SparkSession) -> int:
     found: Any = spark.range(_ASKED_ROWS).select(F.spark_partition_id()).distinct().count()
     return int(found)
