@@ -44,12 +44,13 @@ test: .venv/current/.ready .venv/oldest/.ready ## every test but the long ones; 
 test-current: .venv/current/.ready ## every test on Spark 4.0 but the long ones
 	@$(call with_java,current) CHROME_BIN=$$(sh tools/setup.sh browser current) && export CHROME_BIN; failed=0; \
 	$(BIN)/python -m tools.servers build || failed=1; \
+	$(BIN)/python -m tools.jars classes || failed=1; \
 	$(BIN)/python -m pytest -n 2 $(PURE) || failed=1; \
 	$(BIN)/python -m pytest $(SIDE_BY_SIDE) tests/spark tests/flow tests/kafka tests/store tests/browser || failed=1; \
 	exit $$failed
 
 test-oldest: .venv/oldest/.ready ## what may end otherwise on another Spark, on Spark 3.4
-	@$(call with_java,oldest) $(OLDEST)/python -m pytest $(SIDE_BY_SIDE) -m "(both_lanes or oldest) and not long" tests/spark tests/flow tests/kafka/flow tests/store
+	@$(call with_java,oldest) $(OLDEST)/python -m tools.jars classes && $(OLDEST)/python -m pytest $(SIDE_BY_SIDE) -m "(both_lanes or oldest) and not long" tests/spark tests/flow tests/kafka/flow tests/store
 
 test-connect: .venv/current/.ready ## a part of `make test`: over a Spark Connect server, in processes without a JVM
 	@$(call with_java,current) $(BIN)/python -m pytest tests/flow/connect

@@ -1,17 +1,22 @@
 """`python -m tools.jars`: fetches the jars that this environment's Spark needs, so that nobody does while tests run.
 
+`python -m tools.jars classes` runs `demux prepare` where nobody has: the tests start a Spark a hundred times.
+
 Spark fetches them when it starts. Two that start at once, on a machine without them, spoil each other's downloads.
 """
 
 from __future__ import annotations
 
+import os
 import sys
 import tempfile
 from pathlib import Path
 
+from demux.cli.run.demo import prepare
 from demux.core.errors import RuntimeMissing
 from demux.core.settings.settings import SparkSettings
 from demux.core.storage.access import StoreAccess
+from demux.core.streaming.jvm_cache import JvmCache
 from demux.core.streaming.session import session, stop
 
 _TRIES = 3
@@ -34,4 +39,7 @@ def fetch() -> None:
 
 
 if __name__ == "__main__":
-    fetch()
+    if sys.argv[1:] != ["classes"]:
+        fetch()
+    elif not JvmCache.of(os.environ).classes.is_file():
+        prepare()

@@ -41,6 +41,7 @@ COMMANDS: dict[str, str] = {
     "forget": "demux.cli.commands.repair:forget",
     "maintain": "demux.cli.commands.repair:maintain",
     "demo": "demux.cli.commands.flow:demo",
+    "prepare": "demux.cli.commands.flow:prepare",
 }
 
 

@@ -9,9 +9,10 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 
 from demux.core.errors import DemuxError
+from demux.core.root.layout import cache_folder
 from tools.servers.detached import BROKER_PORT, REGISTRY_PORT, STORE_PORT, Detached, Ports, down, known, up
 from tools.servers.go.program import built
-from tools.servers.packages import KAFKA, REGISTRY, cache_folder, write_sums
+from tools.servers.packages import KAFKA, REGISTRY, write_sums
 from tools.servers.stores import s3
 
 _NOT_RUNNING = 3

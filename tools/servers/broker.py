@@ -12,10 +12,11 @@ from pathlib import Path
 from confluent_kafka import KafkaException
 from confluent_kafka.admin import AdminClient
 
+from demux.core.root.layout import cache_folder
 from tools.servers.errors import ServerFailed, last_lines
 from tools.servers.java import JAVA, SHORT_LIVED
 from tools.servers.listeners import SECURE, Listener, Security, security_properties
-from tools.servers.packages import KAFKA, cache_folder, installed
+from tools.servers.packages import KAFKA, installed
 from tools.servers.ports import HOST, free_ports
 from tools.servers.process import Launch, Life, Server
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import sys
 from collections.abc import Callable
 from pathlib import Path
@@ -9,6 +10,7 @@ from pathlib import Path
 import pyspark
 
 from demux.core.settings.settings import SparkSettings
+from demux.core.streaming.jvm_cache import JvmCache
 from demux.core.streaming.session import classic_conf
 from tools.servers.ports import free_ports, listens
 from tools.servers.process import Launch, Life, Server
@@ -43,7 +45,7 @@ def start_connect(folder: Path, settings: SparkSettings) -> ConnectServer:
     (port,) = free_ports(1)
     folder.mkdir(parents=True, exist_ok=True)
     conf = {
-        **classic_conf(settings, folder, None),
+        **JvmCache.of(os.environ).with_jars(classic_conf(settings, folder, None)),
         "spark.connect.grpc.binding.address": "127.0.0.1",
         "spark.connect.grpc.binding.port": str(port),
     }

@@ -7,7 +7,7 @@ import shutil
 import subprocess
 import tarfile
 import tempfile
-from collections.abc import Callable, Mapping
+from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -66,12 +66,6 @@ REGISTRY = Package(
 )
 
 Fetch = Callable[[Package, Path], None]
-
-
-def cache_folder(environment: Mapping[str, str]) -> Path:
-    """Return the folder below the user's cache that holds everything of ours."""
-    cache = environment.get("XDG_CACHE_HOME")
-    return (Path(cache) if cache else Path.home() / ".cache") / "protobuf-demux"
 
 
 def fetch(package: Package, into: Path) -> None:

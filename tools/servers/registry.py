@@ -11,8 +11,9 @@ from dataclasses import dataclass, field
 from http.client import HTTPException
 from pathlib import Path
 
+from demux.core.root.layout import cache_folder
 from tools.servers.java import JAVA, SHORT_LIVED
-from tools.servers.packages import REGISTRY, cache_folder, installed
+from tools.servers.packages import REGISTRY, installed
 from tools.servers.ports import HOST, free_ports
 from tools.servers.process import Launch, Life, Server
 from tools.servers.tls.certificates import KeyStore

@@ -5,17 +5,15 @@ from __future__ import annotations
 import getpass
 import os
 import socket
-import tempfile
 import uuid
 from dataclasses import asdict
 from datetime import datetime, timezone
-from pathlib import Path
 from typing import Any
 
 from demux.cli.command import console, session_to_look
 from demux.core.control.games_and_rounds import Control
 from demux.core.names import names_of
-from demux.core.root.layout import layout_of
+from demux.core.root.layout import cache_folder, layout_of
 from demux.core.schemas.registry_selection import Registries, registered_games
 from demux.core.settings.databricks.deployment import DatabricksSettings
 from demux.core.settings.settings import Settings
@@ -69,7 +67,7 @@ def deployment_lock_of(workspace: Workspace, settings: DatabricksSettings) -> De
     """Return our lock of the deployment, not held yet; raises as `deployment_of`."""
     process = f"{os.getpid()}-{uuid.uuid4().hex[:8]}"
     who = InstallerId(
-        f"{_user()}@{socket.gethostname()}", process, LocalPresence(_cache() / "protobuf-demux" / "installers")
+        f"{_user()}@{socket.gethostname()}", process, LocalPresence(cache_folder(os.environ) / "installers")
     )
     folder, name = settings.wheel_path or "", deployment_of(settings)
     return DeploymentLock(workspace.connection, folder, name, who, lambda: datetime.now(timezone.utc), uuid.uuid4().hex)
@@ -94,15 +92,6 @@ def print_busy(lock: DeploymentLock) -> None:
     if claim := lock.look():
         since = f"{claim.at:%H:%M:%S} UTC ({claim.by}, process {claim.process})"
         console.print(f"! busy   another command installs {lock.deployment} since {printable(since)}", soft_wrap=True)
-
-
-def _cache() -> Path:
-    """Return the user's folder for what may be lost."""
-    try:
-        return Path(os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache")
-    except RuntimeError:
-        # a container's user may have no home
-        return Path(tempfile.gettempdir(), f"cache-{os.getuid()}")
 
 
 def _user() -> str:

@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
+import json
 import os
 import shlex
 import shutil
+import subprocess
 import sys
+import tempfile
 import time
 from functools import partial
 from pathlib import Path
@@ -18,11 +21,13 @@ from demux.cli.options import ObjectStore, settings_of
 from demux.cli.output.reports import round_table
 from demux.cli.run.produce import produce_with_progress
 from demux.cli.run.run import exit_code, with_progress
+from demux.core.errors import RuntimeMissing
 from demux.core.root.layout import logs_of
 from demux.core.root.lock import Access
 from demux.core.settings.loading.yaml_positions import text_of
 from demux.core.settings.settings import Settings
-from demux.core.streaming.session import SHORT_LIVED
+from demux.core.streaming.jvm_cache import JvmCache
+from demux.core.streaming.session import JAVA_OPTIONS, SHORT_LIVED
 from demux.pipeline.round import run_all
 from producer.run import ProduceRequest
 
@@ -33,6 +38,7 @@ _STORE_KEYS = {"access_key": "demux", "secret_key": "demux-on-loopback"}
 _STORE_FOLDER = "demux-data-store"
 # not demux.yml, which may be the user's own
 _SETTINGS_FILE = "demo.yml"
+_DEMUX = "from demux.cli import main; main()"
 
 
 def demo(
@@ -72,6 +78,47 @@ def demo(
     first = result.plan.tasks[0].game if result.plan.tasks else "chess"
     console.print(_next_steps(first, options), soft_wrap=True)
     raise typer.Exit(exit_code(result))
+
+
+def prepare() -> None:
+    """Run a small demo in a folder of its own, whose JVM writes the classes that it loaded into an archive."""
+    archive = JvmCache.of(os.environ).classes
+    archive.parent.mkdir(parents=True, exist_ok=True)
+    with (
+        tempfile.TemporaryDirectory(prefix="demux-prepare-") as folder,
+        console.status("running a small demo, and keeping the classes that it loads …"),
+    ):
+        # a Java of before 13 has no such archive, and does not stop for the word
+        java = " ".join(
+            [*SHORT_LIVED.values(), "-XX:+IgnoreUnrecognizedVMOptions", f"-XX:ArchiveClassesAtExit={folder}/jsa"]
+        )
+        words = [
+            "demo",
+            "--events",
+            "2000",
+            "--root",
+            f"{folder}/root",
+            "--set",
+            f"spark.conf={json.dumps({JAVA_OPTIONS: java})}",
+        ]
+        # without the settings of this folder
+        ended = subprocess.run(
+            [sys.executable, "-c", _DEMUX, *words], cwd=folder, capture_output=True, text=True, check=False
+        )
+        made = Path(folder, "jsa")
+        if ended.returncode:
+            raise RuntimeMissing(
+                f"The demo that Spark is prepared with failed: {ended.stderr.strip()}",
+                "Correct what it says; then repeat.",
+            )
+        if not made.is_file():
+            console.print("Spark's jars are here; this Java keeps no archive of its classes, as Java 13 and later do")
+            return
+        # another process may be starting with the one that is there
+        whole = archive.with_suffix(f".{os.getpid()}")
+        shutil.move(made, whole)
+        whole.replace(archive)
+    console.print(f"kept {archive.stat().st_size // 2**20} MB of classes in {archive}", soft_wrap=True)
 
 
 def _key_files() -> dict[str, object]:

@@ -63,6 +63,16 @@ def names_of_tables(settings: Settings) -> CatalogNames | None:
     )
 
 
+def cache_folder(environment: Mapping[str, str]) -> Path:
+    """Return the user's folder for what of ours may be lost; it need not be there."""
+    try:
+        home = Path(environment.get("XDG_CACHE_HOME") or Path.home() / ".cache")
+    except RuntimeError:
+        # a container's user may have no home
+        home = Path(tempfile.gettempdir(), f"cache-{os.getuid()}")
+    return home / "protobuf-demux"
+
+
 def logs_of(root: str) -> Path:
     """Return the folder of log files: below a root on this machine, else beside us.
 

@@ -23,6 +23,7 @@ from demux.core.spark import classic
 from demux.core.spark.classic import has_context, launch
 from demux.core.spark.connect import open_remote
 from demux.core.storage.access import StoreAccess
+from demux.core.streaming.jvm_cache import JARS, JvmCache
 from demux.core.tables import TABLE_CONF
 
 # the newest of each line that resolves together with the installed Spark
@@ -62,12 +63,18 @@ _S3_CONF: Mapping[str, str] = {
 
 _NO_FUNCTION = ("PROTOBUF_NOT_LOADED", "UNRESOLVED_ROUTINE")
 
-_JAVA_OPTIONS = "spark.driver.extraJavaOptions"
+JAVA_OPTIONS = "spark.driver.extraJavaOptions"
 # half the work of a JVM that lives a minute is to compile what it then hardly uses; and Spark has 200 MB of classes.
 # that little room for compiled code is full after some minutes, and then nothing is compiled any more
 SHORT_LIVED: Mapping[str, str] = {
-    _JAVA_OPTIONS: "-XX:TieredStopAtLevel=1 -XX:ReservedCodeCacheSize=240m -XX:+UseSerialGC -XX:MetaspaceSize=256m"
+    JAVA_OPTIONS: "-XX:TieredStopAtLevel=1 -XX:ReservedCodeCacheSize=240m -XX:+UseSerialGC -XX:MetaspaceSize=256m"
 }
+
+# a JVM that lives on may compile what is hot for good, but what a plan needs ten times is not
+LONG_LIVED = (
+    "-XX:Tier4InvocationThreshold=50000 -XX:Tier4MinInvocationThreshold=6000 -XX:Tier4CompileThreshold=150000 "
+    "-XX:Tier4BackEdgeThreshold=400000 -XX:MetaspaceSize=256m"
+)
 
 # the rest of what follows is the Spark server's own, where that is another process
 _OF_A_SESSION = ("spark.databricks.", "spark.sql.adaptive.", "spark.sql.sources.")
@@ -115,14 +122,16 @@ def session(settings: SparkSettings, logs: Path, s3: StoreAccess | None = None) 
     logs.mkdir(parents=True, exist_ok=True)
     # stand-alone workers of a local-cluster would write beside the installed Spark
     os.environ.setdefault("SPARK_WORKER_DIR", str(logs / "workers"))
-    log = logs / "spark.log"
+    log, conf, cache = logs / "spark.log", classic_conf(settings, logs, s3), JvmCache.of(os.environ)
     try:
-        return launch(classic_conf(settings, logs, s3), log)
+        spark = launch(cache.with_jars(conf), log)
     except Exception as error:
         raise RuntimeMissing(
             f"Spark {pyspark.__version__} did not start: {str(error).splitlines()[0]} (see {log}).",
             "Install Java 17 and check that the packages named in spark.packages can be had.",
         ) from error
+    cache.keep_jars(conf, (spark.conf.get(JARS, "") or "").split(","))
+    return spark
 
 
 def stop(spark: SparkSession) -> None:
@@ -183,8 +192,9 @@ def classic_conf(settings: SparkSettings, logs: Path, s3: StoreAccess | None) ->
         # nothing outside this machine needs to reach the driver
         conf |= {"spark.driver.host": "127.0.0.1", "spark.driver.bindAddress": "127.0.0.1"}
     own = f"-Dlog4j2.configurationFile={_log_settings(logs).as_uri()}"
-    java = f"{own} {settings.conf.get(_JAVA_OPTIONS, '')}".strip()
-    return {**conf, **settings.conf, _JAVA_OPTIONS: java}
+    given = settings.conf.get(JAVA_OPTIONS, LONG_LIVED)
+    java = " ".join(filter(None, (own, JvmCache.of(os.environ).java_option(given), given)))
+    return {**conf, **settings.conf, JAVA_OPTIONS: java}
 
 
 def _log_settings(logs: Path) -> Path:

@@ -12,8 +12,9 @@ from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import Any
 
+from demux.core.root.layout import cache_folder
 from tools.servers.go.program import GoProgram, built
-from tools.servers.packages import LOCKS, cache_folder
+from tools.servers.packages import LOCKS
 from tools.servers.ports import HOST, free_ports, listens
 from tools.servers.process import Launch, Life, Server
 

@@ -20,8 +20,9 @@ from pathlib import Path
 
 from filelock import FileLock
 
+from demux.core.root.layout import cache_folder
 from tools.servers.errors import PackagesUnavailable, ServerFailed, last_lines
-from tools.servers.packages import LOCKS, cache_folder
+from tools.servers.packages import LOCKS
 from tools.servers.ports import HOST, free_ports
 from tools.servers.process import Launch, Life, Server
 

@@ -14,8 +14,9 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
 
+from demux.core.root.layout import cache_folder
 from tools.servers.go.program import GoProgram, built
-from tools.servers.packages import LOCKS, cache_folder
+from tools.servers.packages import LOCKS
 from tools.servers.ports import HOST, free_ports
 from tools.servers.process import Launch, Life, Server
 

@@ -4,7 +4,7 @@ import hashlib
 import io
 import re
 import tarfile
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from threading import Barrier
@@ -12,7 +12,7 @@ from threading import Barrier
 import pytest
 
 from tools.servers.errors import ChecksumMismatch, PackagesUnavailable
-from tools.servers.packages import KAFKA, REGISTRY, Fetch, Package, cache_folder, installed, listed, verify
+from tools.servers.packages import KAFKA, REGISTRY, Fetch, Package, installed, listed, verify
 
 FILES: Mapping[str, bytes] = {"a.jar": b"one", "b.jar": b"two"}
 
@@ -154,16 +154,3 @@ def test_the_lists_of_the_repository_are_whole(package: Package, count: int, nam
     assert [line for line in lines if not re.fullmatch(r"[0-9a-f]{64}  [\w.+-]+", line)] == []
     assert len(lines) == count
     assert {line.split()[1] for line in lines} >= set(named)
-
-
-@pytest.mark.parametrize(
-    ("environment", "expected"),
-    [
-        ({"XDG_CACHE_HOME": "/somewhere"}, lambda: Path("/somewhere/protobuf-demux")),
-        ({"XDG_CACHE_HOME": ""}, lambda: Path.home() / ".cache" / "protobuf-demux"),
-        ({}, lambda: Path.home() / ".cache" / "protobuf-demux"),
-    ],
-    ids=["set", "empty", "not set"],
-)
-def test_the_cache_is_where_the_user_has_it(environment: Mapping[str, str], expected: Callable[[], Path]) -> None:
-    assert cache_folder(environment) == expected()
