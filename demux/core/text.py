@@ -6,7 +6,7 @@ from collections.abc import Sequence
 
 
 def printable(text: str) -> str:
-    r"""Return the text with every control or invisible character, the space aside, written as `\uXXXX` or `\UXXXXXXXX`."""
+    r"""Return the text with every invisible character but the space written as `\uXXXX` or `\UXXXXXXXX`."""
     return "".join(map(_shown, text))
 
 
