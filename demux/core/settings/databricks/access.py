@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 from collections.abc import Mapping
 from enum import Enum
-from typing import Annotated
+from typing import Annotated, ClassVar
 
 from pydantic import AfterValidator, Field, model_validator
 
@@ -40,6 +40,10 @@ def _host(url: str) -> str:
 
 class LoginSettings(Section):
     """How the commands log in at the workspace, where the environment and ~/.databrickscfg do not say it."""
+
+    hints: ClassVar[Mapping[str, str]] = {
+        "token": "a token comes from DATABRICKS_TOKEN or from a profile, never from settings"
+    }
 
     host: Annotated[str, AfterValidator(_host)] | None = Field(
         default=None, description="URL of the workspace. Default: DATABRICKS_HOST, or the profile's."

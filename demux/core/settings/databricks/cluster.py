@@ -5,11 +5,11 @@ from __future__ import annotations
 import re
 from collections.abc import Mapping
 from enum import Enum
-from typing import Annotated
+from typing import Annotated, ClassVar
 
-from pydantic import AfterValidator, Field, model_validator
+from pydantic import AfterValidator, BeforeValidator, Field, model_validator
 
-from demux.core.settings.databricks.values import Tags, Token, require_no_secret
+from demux.core.settings.databricks.values import Principal, Tags, Token, require_no_secret
 from demux.core.settings.types import Section, rule
 from demux.core.tables import TABLE_CONF
 
@@ -167,8 +167,12 @@ def _environment(variables: Mapping[str, str]) -> Mapping[str, str]:
     return variables
 
 
-def _script(path: str) -> str:
-    if not _SCRIPT.fullmatch(path):
+def _has_dots(path: str) -> bool:
+    return not {".", ".."}.isdisjoint(path.split("/"))
+
+
+def _script(path: object) -> str:
+    if not isinstance(path, str) or not _SCRIPT.fullmatch(path) or _has_dots(path):
         raise ValueError(
             "expected a file below /Volumes or /Workspace, or s3://bucket/…, gs://bucket/… or "
             "abfss://container@account.dfs.core.windows.net/…"
@@ -177,13 +181,37 @@ def _script(path: str) -> str:
 
 
 def _log_folder(path: str) -> str:
-    if not _FOLDER.fullmatch(path):
+    if not _FOLDER.fullmatch(path) or _has_dots(path):
         raise ValueError("expected a folder in a volume, such as /Volumes/main/ops/logs/demux, or of dbfs:/ or s3://")
     return path.rstrip("/")
 
 
+# as the Clusters API calls what has a shorter key here
+_NODES_OF_THE_API = {
+    "autoscale": "it is min_workers and max_workers here",
+    "num_workers": "it is workers here",
+    "runtime_engine": "it is photon here: true or false",
+}
+_CLUSTERS_OF_THE_API = {
+    "budget_policy_id": "it is for serverless compute, as serverless.budget_policy_id; clusters have tags",
+    "cluster_log_conf": "it is log_path here",
+    "custom_tags": "it is tags here",
+    "data_security_mode": "it is databricks.compute here: standard or dedicated",
+    "spark_env_vars": "it is environment here",
+    **{f"{cloud}_attributes": f"it is {cloud} here" for cloud in ("aws", "azure", "gcp")},
+}
+# what no single cluster has of its own
+_OF_ALL_CLUSTERS = (
+    "aws azure environment gcp init_scripts log_path policy_id s3_region single_user spark_conf spark_version tags"
+)
+
+
 class NodeSettings(Section):
     """Machines of a cluster, and how many."""
+
+    hints: ClassVar[Mapping[str, str]] = _NODES_OF_THE_API | dict.fromkeys(
+        _OF_ALL_CLUSTERS.split(), "set it below databricks.cluster, for all clusters alike"
+    )
 
     node_type: Token | None = Field(
         default=None, description="Node type of the cloud, such as i3.xlarge. Default: what the policy or pool says."
@@ -224,29 +252,16 @@ class NodeSettings(Section):
         return self
 
 
-# as the Clusters API calls what has a shorter key here
-_NAMES_OF_THE_API: Mapping[str, str] = {
-    "autoscale": "it is min_workers and max_workers here",
-    "cluster_log_conf": "it is log_path here",
-    "custom_tags": "it is tags here",
-    "data_security_mode": "it is databricks.compute here: standard or dedicated",
-    "num_workers": "it is workers here",
-    "runtime_engine": "it is photon here: true or false",
-    "spark_env_vars": "it is environment here",
-    **{f"{cloud}_attributes": f"it is {cloud} here" for cloud in ("aws", "azure", "gcp")},
-}
-
-
 class ClusterSettings(NodeSettings):
     """The job clusters that the games share."""
 
-    hints = _NAMES_OF_THE_API
+    hints: ClassVar[Mapping[str, str]] = _NODES_OF_THE_API | _CLUSTERS_OF_THE_API
 
     spark_version: Annotated[str, AfterValidator(_runtime)] = Field(
         default="17.3.x-scala2.13", description="Databricks Runtime, as the Clusters API has it. Default: 17.3 LTS."
     )
     policy_id: Token | None = Field(default=None, description="Cluster policy; its defaults are applied.")
-    single_user: Annotated[str, Field(pattern=r"^[^{}$\x00-\x1f]{1,255}$")] | None = Field(
+    single_user: Principal | None = Field(
         default=None,
         description="For whom a dedicated cluster is: a user, a group or a service principal. Default: whom the job "
         "runs as.",
@@ -257,7 +272,7 @@ class ClusterSettings(NodeSettings):
     environment: Annotated[Mapping[str, str], AfterValidator(_environment)] = Field(
         default={}, description="Environment variables; a secret only as {{secrets/SCOPE/KEY}}."
     )
-    init_scripts: tuple[Annotated[str, AfterValidator(_script)], ...] = Field(
+    init_scripts: tuple[Annotated[str, BeforeValidator(_script)], ...] = Field(
         default=(), description="Scripts that each node runs before Spark starts: files of a volume or of a store."
     )
     log_path: Annotated[str, AfterValidator(_log_folder)] | None = Field(

@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 from collections.abc import Mapping
 from enum import Enum
-from typing import Annotated
+from typing import Annotated, ClassVar
 
 from pydantic import AfterValidator, Field, model_validator
 
@@ -51,10 +51,13 @@ def _name(name: str) -> str:
 _NAMES_OF_THE_API: Mapping[str, str] = {
     "continuous": "set schedule.kind: continuous",
     "email_notifications": "it is notifications.emails_on_… here",
+    "environment_key": "it is given to each task; set serverless.environment_version",
     "environments": "they are made for the wheel; set serverless.environment_version",
+    "existing_cluster_id": "jobs have clusters of their own: describe them by cluster, or set compute: serverless",
     "git_source": "a job of wheels has no Git source, as that is for notebooks, Python files, dbt and SQL; check out "
     "the branch, tag or commit, and run `demux apply` there, which builds the wheel from it",
     "job_clusters": "describe them by cluster, and single ones by clusters",
+    "performance_target": "it is serverless.performance here",
     "trigger": "set schedule.kind: file_arrival or table_update",
     "webhook_notifications": "it is notifications.webhooks_on_… here",
 }
@@ -63,7 +66,7 @@ _NAMES_OF_THE_API: Mapping[str, str] = {
 class DatabricksSettings(Section):
     """The jobs in a Databricks workspace that run everything."""
 
-    hints = _NAMES_OF_THE_API
+    hints: ClassVar[Mapping[str, str]] = _NAMES_OF_THE_API
 
     name: Annotated[str, Field(pattern=r"^[a-z][a-z0-9_-]{0,39}$"), AfterValidator(_name)] | None = Field(
         default=None,

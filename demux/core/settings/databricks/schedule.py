@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 import re
+from collections.abc import Mapping
 from difflib import get_close_matches
 from enum import Enum
-from typing import Annotated
+from typing import Annotated, ClassVar
 from zoneinfo import ZoneInfo, ZoneInfoNotFoundError, available_timezones
 
 from pydantic import AfterValidator, Field, model_validator
@@ -149,6 +150,11 @@ Threshold = Annotated[int, Field(ge=1, le=2**63 - 1)]
 class NotificationSettings(Section):
     """Who is notified of runs."""
 
+    hints: ClassVar[Mapping[str, str]] = {
+        f"slack_on_{event}": f"it is webhooks_on_{event} here, with the id of a notification destination for Slack"
+        for event in ("start", "success", "failure", "slow", "backlog")
+    }
+
     emails_on_start: Emails = Field(default=(), description="E-mail addresses to tell when a run starts.")
     emails_on_success: Emails = Field(default=(), description="E-mail addresses to tell when a run succeeds.")
     emails_on_failure: Emails = Field(default=(), description="E-mail addresses to tell when a run fails.")
@@ -175,6 +181,11 @@ class NotificationSettings(Section):
 
 class HealthSettings(Section):
     """From when on a run is too slow, or its streams are too far behind; the platform measures it."""
+
+    hints: ClassVar[Mapping[str, str]] = {
+        "backlog_rows": "it is backlog_records here",
+        "rules": "they are made of duration_s, backlog_s, backlog_records, backlog_bytes and backlog_files",
+    }
 
     duration_s: Threshold | None = Field(default=None, description="Seconds that a run may take.")
     backlog_s: Threshold | None = Field(default=None, description="Seconds that a stream may be behind its source.")

@@ -10,10 +10,14 @@ import pytest
 from databricks.sdk.service import jobs
 
 from demux.core.errors import SettingsInvalid
+from demux.core.settings.databricks.access import LoginSettings
+from demux.core.settings.databricks.cluster import ClusterSettings, NodeSettings
 from demux.core.settings.databricks.compute import Compute
-from demux.core.settings.databricks.deployment import Granularity
+from demux.core.settings.databricks.deployment import DatabricksSettings, Granularity
+from demux.core.settings.databricks.schedule import HealthSettings, NotificationSettings
 from demux.core.settings.loading.loader import load
 from demux.core.settings.settings import Settings
+from demux.core.settings.types import Section
 
 LEAST = {"root": "s3://bucket/demux", "databricks.name": "prod", "databricks.wheel_path": "/Volumes/main/ops/wheels"}
 ARN = "arn:aws:iam::123456789012:instance-profile/demux"
@@ -227,6 +231,17 @@ def test_with_a_policy_a_single_cluster_may_set_its_driver_alone() -> None:
         ("cluster__spark_env_vars", "it is environment here"),
         ("cluster__gcp_attributes", "it is gcp here"),
         ("trigger", "set schedule.kind: file_arrival or table_update"),
+        ("performance_target", "it is serverless.performance here"),
+        (
+            "cluster__budget_policy_id",
+            "it is for serverless compute, as serverless.budget_policy_id; clusters have tags",
+        ),
+        ("health__backlog_rows", "it is backlog_records here"),
+        (
+            "notifications__slack_on_failure",
+            "it is webhooks_on_failure here, with the id of a notification destination for Slack",
+        ),
+        ("login__token", "a token comes from DATABRICKS_TOKEN or from a profile, never from settings"),
         (
             "git_source",
             "a job of wheels has no Git source, as that is for notebooks, Python files, dbt and SQL; check out the "
@@ -236,6 +251,36 @@ def test_with_a_policy_a_single_cluster_may_set_its_driver_alone() -> None:
 )
 def test_a_name_of_the_api_is_refused_with_ours_or_with_what_to_do_instead(key: str, instead: str) -> None:
     assert mistake(**{key: {"a": "b"}}) == f"databricks.{key.replace('__', '.')}: unknown key; {instead}"
+
+
+@pytest.mark.parametrize(
+    ("key", "instead"),
+    [
+        ("num_workers", "it is workers here"),
+        ("aws", "set it below databricks.cluster, for all clusters alike"),
+        ("policy_id", "set it below databricks.cluster, for all clusters alike"),
+    ],
+)
+def test_a_single_cluster_has_machines_alone(key: str, instead: str) -> None:
+    said = mistake(cluster__node_type="a", clusters={"bronze": {key: "b"}})
+    assert said == f"databricks.clusters.bronze.{key}: unknown key; {instead}"
+
+
+def test_every_hint_is_about_a_key_that_there_is_not_and_a_single_cluster_sends_to_one_that_there_is() -> None:
+    sections: tuple[type[Section], ...] = (
+        *(DatabricksSettings, ClusterSettings, NodeSettings),
+        *(LoginSettings, HealthSettings, NotificationSettings),
+    )
+    assert [name for section in sections for name in section.hints if name in section.model_fields] == []
+    of_all = set(ClusterSettings.model_fields) - set(NodeSettings.model_fields)
+    assert of_all <= NodeSettings.hints.keys()
+
+
+def test_an_init_script_without_a_destination_is_refused_with_the_places_that_there_are() -> None:
+    scripts: tuple[object, ...] = ("", {"volumes": {}}, None, "/Volumes/a/b/c/../d.sh")
+    for script in scripts:
+        said = mistake(cluster__node_type="a", cluster__init_scripts=[script])
+        assert "expected a file below /Volumes or /Workspace, or s3://bucket/…" in said
 
 
 def test_a_git_source_is_for_none_of_the_tasks_that_we_make() -> None:
@@ -260,6 +305,8 @@ def test_a_git_source_is_for_none_of_the_tasks_that_we_make() -> None:
         ("cluster__init_scripts", "[s3://bucket/folder/]"),
         ("cluster__init_scripts", "[abfss://bucket/a.sh]"),
         ("cluster__log_path", "dbfs:/Volumes/a/b/c/d"),
+        ("cluster__log_path", "/Volumes/a/b/c/../d"),
+        ("cluster__single_user", "${x}"),
         ("cluster__node_type", "i3 xlarge"),
         ("cluster__spark_version", "17.3"),
         ("cluster__spark_version", "17.3.x-photon-scala2.13"),
