@@ -147,7 +147,7 @@ def _runtime(version: str) -> str:
     if not _RUNTIME.fullmatch(version):
         raise ValueError("expected a runtime such as 17.3.x-scala2.13 (`databricks clusters spark-versions`)")
     if "-photon-" in version:
-        raise ValueError("a runtime with -photon- is of before: take that out, and set photon: true")
+        raise ValueError("take -photon- out of it, and set photon: true")
     return version
 
 

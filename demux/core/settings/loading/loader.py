@@ -202,10 +202,8 @@ def _environment_layer(environ: Mapping[str, str]) -> _SettingsLayer:
         if dotted := _VARIABLES.get(variable):
             _put(layer, dotted, text, _ValueOrigin(variable))
         else:
-            bare = [known.removeprefix(PREFIX) for known in _VARIABLES]
-            nearest = get_close_matches(variable.upper().removeprefix(PREFIX), bare, n=1)
-            hint = f"; did you mean '{PREFIX}{nearest[0]}'?" if nearest else f"; allowed: {', '.join(_VARIABLES)}"
-            layer.mistakes.append(_SettingsMistake(_ValueOrigin(variable), f"unknown variable{hint}"))
+            unknown = f"unknown variable{_right_variable(variable)}"
+            layer.mistakes.append(_SettingsMistake(_ValueOrigin(variable), unknown))
     return layer
 
 
@@ -334,6 +332,22 @@ def _right_key(key: Key) -> str:
     for found in (*(".".join((*above, name)) for name in nearest), *elsewhere):
         return f"; did you mean '{found}'?"
     return f"; allowed: {', '.join(beside)}"
+
+
+def _right_variable(variable: str) -> str:
+    """What to do instead of a setting that there is not, else the nearest variable, else every one that is allowed."""
+    bare = variable.upper().removeprefix(PREFIX)
+    section: type[Section] = Settings
+    for name in bare.lower().split("__"):
+        if hint := section.hints.get(name):
+            return f"; {hint}"
+        info = section.model_fields.get(name)
+        below = section_in(info) if info else None
+        if below is None:
+            break
+        section = below
+    nearest = get_close_matches(bare, [known.removeprefix(PREFIX) for known in _VARIABLES], n=1)
+    return f"; did you mean '{PREFIX}{nearest[0]}'?" if nearest else f"; allowed: {', '.join(_VARIABLES)}"
 
 
 def _section_of(above: list[str]) -> type[Section]:
