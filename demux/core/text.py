@@ -2,14 +2,11 @@
 
 from __future__ import annotations
 
-import unicodedata
 from collections.abc import Sequence
-
-_HIDDEN = {"Cc", "Cf", "Cs", "Co", "Cn", "Zl", "Zp"}
 
 
 def printable(text: str) -> str:
-    r"""Return the text with every invisible or control character written as `\uXXXX` or `\UXXXXXXXX`."""
+    r"""Return the text with every invisible character but the space written as `\uXXXX` or `\UXXXXXXXX`."""
     return "".join(map(_shown, text))
 
 
@@ -36,7 +33,7 @@ def duration_text(seconds: float) -> str:
 
 
 def _shown(character: str) -> str:
-    if unicodedata.category(character) not in _HIDDEN:
+    if character.isprintable():
         return character
     code = ord(character)
     return f"\\u{code:04x}" if code <= 0xFFFF else f"\\U{code:08x}"

@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import re
 import unicodedata
+from collections.abc import Mapping
 from datetime import datetime, timedelta, timezone
-from typing import Annotated, TypeGuard, TypeVar, get_origin
+from typing import Annotated, ClassVar, TypeGuard, TypeVar, get_origin
 from urllib.parse import urlsplit
 
 from pydantic import AfterValidator, BaseModel, ConfigDict, Field
@@ -96,6 +97,12 @@ Url = Annotated[str, AfterValidator(_url)]
 
 
 class Section(BaseModel):
-    """A group of settings; immutable, and no key that is not declared."""
+    """A group of settings; immutable, and no key that is not declared.
+
+    Attributes:
+        hints: keys that people write and that there are not, each with what to do instead.
+    """
+
+    hints: ClassVar[Mapping[str, str]] = {}
 
     model_config = ConfigDict(frozen=True, extra="forbid", allow_inf_nan=False)

@@ -7,7 +7,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
 from demux.core.errors import PlanRefused
-from demux.core.settings.databricks.cluster import ClusterSettings, NodeSettings
+from demux.core.settings.databricks.cluster import IDENTITIES, SINGLE_NODE_CONF, ClusterSettings, NodeSettings
 from demux.core.settings.databricks.compute import Compute
 from demux.core.settings.databricks.deployment import DatabricksSettings
 from demux.core.tables import TABLE_CONF
@@ -22,8 +22,6 @@ _DEFAULT_WORKERS = 1
 _KEY = re.compile(r"[A-Za-z0-9_-]{1,88}")
 # what a further task of a cluster's games ends in
 _PART = re.compile(r"_PART\d+$")
-# how the Clusters API says that there is no worker
-_SINGLE_NODE_CONF: Mapping[str, str] = {"spark.databricks.cluster.profile": "singleNode", "spark.master": "local[*]"}
 _SINGLE_NODE_TAGS: Mapping[str, str] = {"ResourceClass": "SingleNode"}
 _SIZE = frozenset({"workers", "min_workers", "max_workers"})
 _MACHINES = frozenset({"node_type", "driver_node_type", "instance_pool_id", "driver_instance_pool_id"})
@@ -59,7 +57,7 @@ def _new_cluster(key: str, databricks: DatabricksSettings) -> dict[str, Any]:
     # a cluster's session has other defaults, and is not ours to make
     conf, tags = {**settings.spark_conf, **TABLE_CONF}, dict(settings.tags)
     if size.get("num_workers") == 0:
-        conf |= _SINGLE_NODE_CONF
+        conf |= SINGLE_NODE_CONF
         tags |= _SINGLE_NODE_TAGS
     fields = {
         "data_security_mode": _mode(databricks.compute_kind),
@@ -74,10 +72,10 @@ def _new_cluster(key: str, databricks: DatabricksSettings) -> dict[str, Any]:
         "policy_id": settings.policy_id,
         "apply_policy_default_values": settings.policy_id is not None,
         "single_user_name": settings.single_user,
-        **{f"{cloud}_attributes": _bought(settings, cloud) for cloud in _BOUGHT},
+        **{f"{cloud}_attributes": _bought(settings, nodes, cloud) for cloud in _BOUGHT},
         "spark_env_vars": dict(sorted(settings.environment.items())),
-        "init_scripts": [_place(script) for script in settings.init_scripts],
-        "cluster_log_conf": {} if settings.log_path is None else _place(settings.log_path, settings.log_region),
+        "init_scripts": [_place(script, settings.s3_region) for script in settings.init_scripts],
+        "cluster_log_conf": {} if settings.log_path is None else _place(settings.log_path, settings.s3_region),
         "spark_conf": dict(sorted(conf.items())),
     }
     # 0 workers is a number of workers, all else that is empty is not said
@@ -104,15 +102,17 @@ def _size(nodes: NodeSettings) -> dict[str, Any]:
     return {"num_workers": _DEFAULT_WORKERS if nodes.workers is None else nodes.workers}
 
 
-def _bought(settings: ClusterSettings, cloud: str) -> dict[str, Any]:
+def _bought(settings: ClusterSettings, nodes: NodeSettings, cloud: str) -> dict[str, Any]:
     given = getattr(settings, cloud).model_dump(mode="json", exclude_none=True)
-    return {_BOUGHT[cloud].get(name, name): value for name, value in given.items()}
+    # how a pool's machines are bought, the pool says
+    kept = given.keys() & IDENTITIES if nodes.instance_pool_id is not None else given.keys()
+    return {_BOUGHT[cloud].get(name, name): value for name, value in given.items() if name in kept}
 
 
-def _place(path: str, region: str | None = None) -> dict[str, Any]:
-    """Return a file or folder as the Clusters API has it: by the kind of its storage."""
+def _place(path: str, region: str | None) -> dict[str, Any]:
+    """Return a file or folder as the Clusters API has it: by the kind of its storage, in S3 with its region."""
     kind = next(kind for begin, kind in _KIND_OF_PLACE.items() if path.startswith(begin))
-    return {kind: {"destination": path, **({} if region is None else {"region": region})}}
+    return {kind: {"destination": path, **({"region": region} if kind == "s3" else {})}}
 
 
 def by_cluster(tasks: Iterable[Task]) -> dict[str, list[Task]]:

@@ -235,7 +235,15 @@ class TestRules:
             ({"data_security_mode": "USER_ISOLATION", "single_user_name": "a"}, "single_user_name can only be set for"),
             (
                 {"cluster_log_conf": {"s3": {"destination": "s3://b/l"}}},
-                "Either region or endpoint must be set for the",
+                "Either region or endpoint must be set for an S3",
+            ),
+            (
+                {"init_scripts": [{"s3": {"destination": "s3://b/a.sh"}}]},
+                "Either region or endpoint must be set for an S3",
+            ),
+            (
+                {"spark_version": "15.4.x-photon-scala2.12", "runtime_engine": "PHOTON"},
+                "runtime_engine cannot be set for a spark_version that contains -photon-",
             ),
         ],
     )

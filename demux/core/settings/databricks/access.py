@@ -2,14 +2,18 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Mapping
 from enum import Enum
-from typing import Annotated
+from typing import Annotated, ClassVar
 
-from pydantic import Field, model_validator
+from pydantic import AfterValidator, Field, model_validator
 
-from demux.core.settings.databricks.values import Email, Principal, Token
+from demux.core.settings.databricks.values import ApplicationId, Email, Principal, Token
 from demux.core.settings.types import Secret, Section, rule
+
+# what databricks-sdk calls the login of a service principal by its secret
+_BY_SECRET = "oauth-m2m"
 
 
 class PrincipalKind(Enum):
@@ -28,10 +32,20 @@ class AccessLevel(Enum):
     CAN_VIEW = "CAN_VIEW"
 
 
+def _host(url: str) -> str:
+    if not re.fullmatch(r"https?://[^/?#@\s]+/?", url):
+        raise ValueError("expected the workspace's URL up to the host, such as https://adb-1.azuredatabricks.net")
+    return url
+
+
 class LoginSettings(Section):
     """How the commands log in at the workspace, where the environment and ~/.databrickscfg do not say it."""
 
-    host: Annotated[str, Field(pattern=r"^https?://[^/@\s]+/?$")] | None = Field(
+    hints: ClassVar[Mapping[str, str]] = {
+        "token": "a token comes from DATABRICKS_TOKEN or from a profile, never from settings"
+    }
+
+    host: Annotated[str, AfterValidator(_host)] | None = Field(
         default=None, description="URL of the workspace. Default: DATABRICKS_HOST, or the profile's."
     )
     profile: Token | None = Field(default=None, description="Profile of ~/.databrickscfg.")
@@ -54,6 +68,8 @@ class LoginSettings(Section):
             raise rule("client_secret needs client_id")
         if self.client_secret is not None and self.client_secret.startswith("secret:databricks/"):
             raise rule("client_secret must be secret:env/NAME or secret:file/PATH: a scope is read after the login")
+        if self.client_secret is not None and self.auth_type not in {None, _BY_SECRET}:
+            raise rule(f"client_secret is for auth_type {_BY_SECRET}, not {self.auth_type}; take out one of the two")
         return self
 
 
@@ -61,7 +77,7 @@ class RunAsSettings(Section):
     """Whom the jobs run as."""
 
     user: Email | None = Field(default=None, description="E-mail address of the user. Default: who owns the jobs.")
-    service_principal: Principal | None = Field(
+    service_principal: ApplicationId | None = Field(
         default=None, description="Application id of the service principal, in place of `user`."
     )
 
@@ -79,4 +95,4 @@ class PermissionSettings(Section):
         default={}, description="By name of the group, {name: level}: CAN_VIEW, CAN_MANAGE_RUN or CAN_MANAGE."
     )
     users: Mapping[Email, AccessLevel] = Field(default={}, description="By e-mail address.")
-    service_principals: Mapping[Principal, AccessLevel] = Field(default={}, description="By application id.")
+    service_principals: Mapping[ApplicationId, AccessLevel] = Field(default={}, description="By application id.")

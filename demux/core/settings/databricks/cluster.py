@@ -5,14 +5,16 @@ from __future__ import annotations
 import re
 from collections.abc import Mapping
 from enum import Enum
-from typing import Annotated
+from typing import Annotated, ClassVar
 
-from pydantic import AfterValidator, Field, model_validator
+from pydantic import AfterValidator, BeforeValidator, Field, model_validator
 
-from demux.core.settings.databricks.values import Tags, Token, require_no_secret
+from demux.core.settings.databricks.values import Principal, Tags, Token, require_no_secret
 from demux.core.settings.types import Section, rule
 from demux.core.tables import TABLE_CONF
 
+# how the Clusters API says that there is no worker
+SINGLE_NODE_CONF: Mapping[str, str] = {"spark.databricks.cluster.profile": "singleNode", "spark.master": "local[*]"}
 # what a machine may do, which no pool says
 IDENTITIES = frozenset({"instance_profile", "service_account"})
 FirstOnDemand = Annotated[int, Field(ge=0, le=100_000)]
@@ -42,6 +44,27 @@ class GcpAvailability(Enum):
     PREEMPTIBLE_WITH_FALLBACK = "PREEMPTIBLE_WITH_FALLBACK_GCP"
 
 
+def _profile(arn: str) -> str:
+    if not re.fullmatch(r"arn:aws[\w-]*:iam::\d+:instance-profile/\S+", arn):
+        raise ValueError("expected an ARN such as arn:aws:iam::123456789012:instance-profile/demux")
+    return arn
+
+
+def _account(address: str) -> str:
+    if not re.fullmatch(r"[^@\s{}$]+@[^@\s{}$]+", address):
+        raise ValueError("expected the e-mail address of a service account")
+    return address
+
+
+def _price(dollars: float) -> float:
+    if dollars <= 0 and dollars != _PRICE_ON_DEMAND:
+        raise ValueError("expected more than 0, or -1 for the price on demand")
+    return dollars
+
+
+_PRICE_ON_DEMAND = -1
+
+
 class AwsSettings(Section):
     """Machines of AWS."""
 
@@ -55,9 +78,15 @@ class AwsSettings(Section):
         default=None, description="Most that a spot machine may cost, in percent of one on demand."
     )
     zone: Token | None = Field(default=None, description="Availability zone, such as us-west-2a, or auto.")
-    instance_profile: Annotated[str, Field(pattern=r"^arn:aws[\w-]*:iam::\d+:instance-profile/\S+$")] | None = Field(
+    instance_profile: Annotated[str, AfterValidator(_profile)] | None = Field(
         default=None, description="ARN of the instance profile, on dedicated clusters alone."
     )
+
+    @model_validator(mode="after")
+    def _consistent(self) -> AwsSettings:
+        if self.spot_price_percent is not None and self.availability is AwsAvailability.ON_DEMAND:
+            raise rule("spot_price_percent is for availability SPOT or SPOT_WITH_FALLBACK")
+        return self
 
 
 class AzureSettings(Section):
@@ -70,9 +99,15 @@ class AzureSettings(Section):
     first_on_demand: Annotated[int, Field(ge=1, le=100_000)] | None = Field(
         default=None, description="So many machines are on demand in any case, the driver first; 1 or more."
     )
-    spot_price: Annotated[float, Field(ge=-1)] | None = Field(
+    spot_price: Annotated[float, AfterValidator(_price)] | None = Field(
         default=None, description="Most dollars an hour for a spot machine; -1: up to the price on demand."
     )
+
+    @model_validator(mode="after")
+    def _consistent(self) -> AzureSettings:
+        if self.spot_price is not None and self.availability is AzureAvailability.ON_DEMAND:
+            raise rule("spot_price is for availability SPOT_AZURE or SPOT_WITH_FALLBACK_AZURE")
+        return self
 
 
 class GcpSettings(Section):
@@ -86,7 +121,7 @@ class GcpSettings(Section):
         default=None, description="So many machines are on demand in any case, the driver first."
     )
     zone: Token | None = Field(default=None, description="Zone, or HA (highest availability) or AUTO.")
-    service_account: Annotated[str, Field(pattern=r"^[^@\s{}$]+@[^@\s{}$]+$")] | None = Field(
+    service_account: Annotated[str, AfterValidator(_account)] | None = Field(
         default=None, description="E-mail address of the machines' service account, on dedicated clusters alone."
     )
 
@@ -96,14 +131,31 @@ def given_keys(machines: AwsSettings | AzureSettings | GcpSettings) -> list[str]
     return [name for name in type(machines).model_fields if getattr(machines, name) is not None]
 
 
-_FOLDER = re.compile(r"(?:/Volumes(?:/[^/\s{}$]+){4,}|dbfs:(?:/[^/\s{}$]+)+|s3://[^/\s{}$]+(?:/[^/\s{}$]+)*)/?")
-_SCRIPT = re.compile(r"(?:/Volumes(?:/[^/{}$]+){4,}|/Workspace(?:/[^/{}$]+)+|(?:s3|abfss|gs)://[^/\s{}$]+/[^\s{}$]+)")
+_FOLDER = re.compile(
+    r"(?:/Volumes(?:/[^/\s{}$]+){4,}|dbfs:(?!/Volumes/)(?:/[^/\s{}$]+)+|s3://[^/\s{}$]+(?:/[^/\s{}$]+)*)/?"
+)
+_SCRIPT = re.compile(
+    r"/Volumes(?:/[^/{}$]+){4,}|/Workspace(?:/[^/{}$]+)+"
+    r"|(?:(?:s3|gs)://[^/\s{}$@]+|abfss://[^/\s{}$@]+@[^/\s{}$@]+)(?:/[^/\s{}$]+)+"
+)
+# a list of the workspace has them in this form; `latest` or `17.3 LTS` are none
+_RUNTIME = re.compile(r"[0-9A-Za-z._-]+-scala\d+\.\d+")
 _VARIABLE = re.compile(r"[A-Za-z_][A-Za-z0-9_]*")
+
+
+def _runtime(version: str) -> str:
+    if not _RUNTIME.fullmatch(version):
+        raise ValueError("expected a runtime such as 17.3.x-scala2.13 (`databricks clusters spark-versions`)")
+    if "-photon-" in version:
+        raise ValueError("take -photon- out of it, and set photon: true")
+    return version
 
 
 def _conf(conf: Mapping[str, str]) -> Mapping[str, str]:
     if ours := sorted(conf.keys() & TABLE_CONF.keys()):
         raise ValueError(f"{', '.join(ours)}: what tables hold depends on these, and they are as demux sets them")
+    if alone := sorted(conf.keys() & SINGLE_NODE_CONF.keys()):
+        raise ValueError(f"{', '.join(alone)}: for a cluster of a single node set workers: 0")
     require_no_secret(conf)
     return conf
 
@@ -115,20 +167,51 @@ def _environment(variables: Mapping[str, str]) -> Mapping[str, str]:
     return variables
 
 
-def _script(path: str) -> str:
-    if not _SCRIPT.fullmatch(path):
-        raise ValueError("expected a file below /Volumes or /Workspace, or of s3://, abfss:// or gs://")
+def _has_dots(path: str) -> bool:
+    return not {".", ".."}.isdisjoint(path.split("/"))
+
+
+def _script(path: object) -> str:
+    if not isinstance(path, str) or not _SCRIPT.fullmatch(path) or _has_dots(path):
+        raise ValueError(
+            "expected a file below /Volumes or /Workspace, or s3://bucket/…, gs://bucket/… or "
+            "abfss://container@account.dfs.core.windows.net/…"
+        )
     return path
 
 
 def _log_folder(path: str) -> str:
-    if not _FOLDER.fullmatch(path):
+    if not _FOLDER.fullmatch(path) or _has_dots(path):
         raise ValueError("expected a folder in a volume, such as /Volumes/main/ops/logs/demux, or of dbfs:/ or s3://")
     return path.rstrip("/")
 
 
+# as the Clusters API calls what has a shorter key here
+_NODES_OF_THE_API = {
+    "autoscale": "it is min_workers and max_workers here",
+    "num_workers": "it is workers here",
+    "runtime_engine": "it is photon here: true or false",
+}
+_CLUSTERS_OF_THE_API = {
+    "budget_policy_id": "it is for serverless compute, as serverless.budget_policy_id; clusters have tags",
+    "cluster_log_conf": "it is log_path here",
+    "custom_tags": "it is tags here",
+    "data_security_mode": "it is databricks.compute here: standard or dedicated",
+    "spark_env_vars": "it is environment here",
+    **{f"{cloud}_attributes": f"it is {cloud} here" for cloud in ("aws", "azure", "gcp")},
+}
+# what no single cluster has of its own
+_OF_ALL_CLUSTERS = (
+    "aws azure environment gcp init_scripts log_path policy_id s3_region single_user spark_conf spark_version tags"
+)
+
+
 class NodeSettings(Section):
     """Machines of a cluster, and how many."""
+
+    hints: ClassVar[Mapping[str, str]] = _NODES_OF_THE_API | dict.fromkeys(
+        _OF_ALL_CLUSTERS.split(), "set it below databricks.cluster, for all clusters alike"
+    )
 
     node_type: Token | None = Field(
         default=None, description="Node type of the cloud, such as i3.xlarge. Default: what the policy or pool says."
@@ -172,11 +255,13 @@ class NodeSettings(Section):
 class ClusterSettings(NodeSettings):
     """The job clusters that the games share."""
 
-    spark_version: Token = Field(
+    hints: ClassVar[Mapping[str, str]] = _NODES_OF_THE_API | _CLUSTERS_OF_THE_API
+
+    spark_version: Annotated[str, AfterValidator(_runtime)] = Field(
         default="17.3.x-scala2.13", description="Databricks Runtime, as the Clusters API has it. Default: 17.3 LTS."
     )
     policy_id: Token | None = Field(default=None, description="Cluster policy; its defaults are applied.")
-    single_user: Annotated[str, Field(pattern=r"^[^{}$\x00-\x1f]{1,255}$")] | None = Field(
+    single_user: Principal | None = Field(
         default=None,
         description="For whom a dedicated cluster is: a user, a group or a service principal. Default: whom the job "
         "runs as.",
@@ -187,13 +272,15 @@ class ClusterSettings(NodeSettings):
     environment: Annotated[Mapping[str, str], AfterValidator(_environment)] = Field(
         default={}, description="Environment variables; a secret only as {{secrets/SCOPE/KEY}}."
     )
-    init_scripts: tuple[Annotated[str, AfterValidator(_script)], ...] = Field(
+    init_scripts: tuple[Annotated[str, BeforeValidator(_script)], ...] = Field(
         default=(), description="Scripts that each node runs before Spark starts: files of a volume or of a store."
     )
     log_path: Annotated[str, AfterValidator(_log_folder)] | None = Field(
         default=None, description="Folder for the logs of the clusters: of a volume, dbfs:/ or s3://. Default: none."
     )
-    log_region: Token | None = Field(default=None, description="Region of the bucket of `log_path`.")
+    s3_region: Token | None = Field(
+        default=None, description="Region of the buckets of `log_path` and `init_scripts`, such as eu-west-1."
+    )
     tags: Tags = Field(default={}, description="Tags of the clusters alone; they get those of the jobs as well.")
     aws: AwsSettings = Field(default=AwsSettings(), description="How machines are bought on AWS.")
     azure: AzureSettings = Field(default=AzureSettings(), description="How machines are bought on Azure.")
@@ -207,6 +294,7 @@ class ClusterSettings(NodeSettings):
         bought = [f"{name}.{key}" for name, keys in clouds.items() for key in keys if key not in IDENTITIES]
         if bought and self.instance_pool_id is not None:
             raise rule(f"{', '.join(bought)}: not for instance_pool_id, as the pool says how its machines are bought")
-        if (self.log_region is None) == (self.log_path or "").startswith("s3:"):
-            raise rule("log_path of s3:// needs log_region, and no other does")
+        in_s3 = [path for path in (self.log_path or "", *self.init_scripts) if path.startswith("s3:")]
+        if (self.s3_region is None) == bool(in_s3):
+            raise rule("log_path and init_scripts of s3:// need s3_region, and no others do")
         return self

@@ -5,11 +5,12 @@ Sources: the platform's pages on limits of serverless compute and of standard co
 
 from __future__ import annotations
 
+import re
 from collections.abc import Mapping
 from enum import Enum
 from typing import Annotated
 
-from pydantic import Field
+from pydantic import AfterValidator, Field
 
 from demux.core.settings.databricks.cluster import ClusterSettings, NodeSettings
 from demux.core.settings.databricks.values import Token
@@ -40,10 +41,16 @@ class Performance(Enum):
     OPTIMIZED = "PERFORMANCE_OPTIMIZED"
 
 
+def _version(text: str) -> str:
+    if not re.fullmatch(r"[1-9][0-9]{0,3}", text):
+        raise ValueError("expected the number of a serverless environment, such as 4")
+    return text
+
+
 class ServerlessSettings(Section):
     """Serverless compute."""
 
-    environment_version: Annotated[str, Field(pattern=r"^[1-9][0-9]{0,3}$")] = Field(
+    environment_version: Annotated[str, AfterValidator(_version)] = Field(
         default="4",
         description="Version of the serverless environment: its Python and its libraries. 4: Python 3.12, as Runtime "
         "17.3 LTS has.",
@@ -75,9 +82,10 @@ def refused_by(
             taken = f"take out {', '.join(keys)}, or set compute: dedicated or standard"
             return [f"{_ON_SERVERLESS}: {taken}"] if keys else []
         case Compute.STANDARD:
-            return [*_needs_machines(cluster), *_refused_by_standard(cluster), *_not_for_clusters(serverless)]
+            wrong = [*_needs_machines(cluster, clusters), *_refused_by_standard(cluster)]
+            return [*wrong, *_not_for_clusters(serverless)]
         case Compute.DEDICATED:
-            return [*_needs_machines(cluster), *_not_for_clusters(serverless)]
+            return [*_needs_machines(cluster, clusters), *_not_for_clusters(serverless)]
 
 
 def changed_keys(section: Section) -> list[str]:
@@ -92,11 +100,15 @@ def changed_keys(section: Section) -> list[str]:
     return found
 
 
-def _needs_machines(cluster: ClusterSettings) -> list[str]:
-    if cluster.node_type or cluster.instance_pool_id or cluster.policy_id:
+def _needs_machines(cluster: ClusterSettings, clusters: Mapping[str, NodeSettings]) -> list[str]:
+    if cluster.policy_id:
         return []
-    bare = "cluster.node_type, cluster.instance_pool_id or cluster.policy_id"
-    return [f"a job cluster needs {bare}; for no cluster at all set compute: serverless, and take out cluster"]
+    if not (cluster.node_type or cluster.instance_pool_id):
+        bare = "cluster.node_type, cluster.instance_pool_id or cluster.policy_id"
+        return [f"a job cluster needs {bare}; for no cluster at all set compute: serverless, and take out cluster"]
+    # a cluster that sets its driver takes no machines from `cluster`
+    half = [name for name, own in clusters.items() if own.driver_node_type and not own.node_type]
+    return [f"clusters.{name}.driver_node_type needs clusters.{name}.node_type" for name in half]
 
 
 def _refused_by_standard(cluster: ClusterSettings) -> list[str]:
@@ -118,4 +130,4 @@ def _refused_by_standard(cluster: ClusterSettings) -> list[str]:
 
 def _not_for_clusters(serverless: ServerlessSettings) -> list[str]:
     keys = ", ".join(f"serverless.{key}" for key in changed_keys(serverless))
-    return [f"{keys}: for compute: serverless alone"] if keys else []
+    return [f"{keys}: for compute: serverless alone; take them out where there are clusters"] if keys else []

@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 from collections.abc import Mapping
 from enum import Enum
-from typing import Annotated
+from typing import Annotated, ClassVar
 
 from pydantic import AfterValidator, Field, model_validator
 
@@ -18,7 +18,7 @@ from demux.core.settings.databricks.schedule import (
     ScheduleSettings,
     missing_limits,
 )
-from demux.core.settings.databricks.values import Seconds, Tags, WheelFolder
+from demux.core.settings.databricks.values import MAX_CLUSTER_TAGS, Seconds, Tags, WheelFolder
 from demux.core.settings.types import Section, rule
 
 MAX_TASKS_PER_JOB = 1000
@@ -47,8 +47,26 @@ def _name(name: str) -> str:
     return name
 
 
+# as the Jobs API calls what has another key here, or none
+_NAMES_OF_THE_API: Mapping[str, str] = {
+    "continuous": "set schedule.kind: continuous",
+    "email_notifications": "it is notifications.emails_on_… here",
+    "environment_key": "it is given to each task; set serverless.environment_version",
+    "environments": "they are made for the wheel; set serverless.environment_version",
+    "existing_cluster_id": "jobs have clusters of their own: describe them by cluster, or set compute: serverless",
+    "git_source": "a job of wheels has no Git source, as that is for notebooks, Python files, dbt and SQL; check out "
+    "the branch, tag or commit, and run `demux apply` there, which builds the wheel from it",
+    "job_clusters": "describe them by cluster, and single ones by clusters",
+    "performance_target": "it is serverless.performance here",
+    "trigger": "set schedule.kind: file_arrival or table_update",
+    "webhook_notifications": "it is notifications.webhooks_on_… here",
+}
+
+
 class DatabricksSettings(Section):
     """The jobs in a Databricks workspace that run everything."""
+
+    hints: ClassVar[Mapping[str, str]] = _NAMES_OF_THE_API
 
     name: Annotated[str, Field(pattern=r"^[a-z][a-z0-9_-]{0,39}$"), AfterValidator(_name)] | None = Field(
         default=None,
@@ -115,6 +133,9 @@ class DatabricksSettings(Section):
     def _consistent(self) -> DatabricksSettings:
         wrong = []
         wrong += missing_limits(self.health, self.notifications)
+        wrong += _other_user(self.cluster, self.run_as)
+        if (tags := len({*self.tags, *self.cluster.tags})) > MAX_CLUSTER_TAGS:
+            wrong.append(f"tags and cluster.tags: a cluster would have {tags}; take out {tags - MAX_CLUSTER_TAGS}")
         if self.name is not None:
             if self.wheel_path is None:
                 wrong.append("name needs wheel_path")
@@ -132,3 +153,12 @@ class DatabricksSettings(Section):
     def compute_kind(self) -> Compute:
         """What the tasks run on."""
         return compute_of(self.compute, self.cluster, self.clusters)
+
+
+def _other_user(cluster: ClusterSettings, run_as: RunAsSettings) -> list[str]:
+    """Return a sentence where a dedicated cluster is a user's, and the jobs run as another principal."""
+    user, other = cluster.single_user, run_as.user or run_as.service_principal
+    # a name without @ may be a group, which the principal is in
+    if user is None or other is None or "@" not in user or user.lower() == other.lower():
+        return []
+    return [f"cluster.single_user is {user}, and the jobs run as {other}: set it to that, to a group, or leave it out"]

@@ -3,11 +3,15 @@
 from __future__ import annotations
 
 import re
+from collections.abc import Mapping
+from difflib import get_close_matches
 from enum import Enum
-from typing import Annotated
+from typing import Annotated, ClassVar
+from zoneinfo import ZoneInfo, ZoneInfoNotFoundError, available_timezones
 
 from pydantic import AfterValidator, Field, model_validator
 
+from demux.core.settings.databricks.quartz import quartz_mistake
 from demux.core.settings.databricks.values import Email, is_remote
 from demux.core.settings.types import Section, rule
 
@@ -31,18 +35,36 @@ class TableCondition(Enum):
     ALL = "all"
 
 
+# the schemes that an external location may have
+_EXTERNAL = ("/Volumes/", "s3://", "abfss://", "gs://", "r2://")
+_WILDCARD = re.compile(r"[*?\[\]{}$]")
+# an offset, which Java takes as a zone
+_OFFSET = re.compile(r"(GMT|UTC)[+-]\d{1,2}(:\d\d)?")
+
+
 def _quartz(text: str) -> str:
-    fields = text.split()
-    if len(fields) not in {6, 7} or not re.fullmatch(r"[\w ,\-*/?#]+", " ".join(fields), re.ASCII):
-        raise ValueError("expected a Quartz expression of 6 or 7 fields, seconds first, such as 0 0 5 * * ?")
-    if (fields[3] == "?") == (fields[5] == "?"):
-        raise ValueError("expected ? for the day of the month or for the day of the week, and not for both")
-    return " ".join(fields)
+    if mistake := quartz_mistake(text):
+        raise ValueError(f"expected {mistake}")
+    return " ".join(text.split())
+
+
+def _timezone(name: str) -> str:
+    try:
+        ZoneInfo(name)
+    except (ZoneInfoNotFoundError, ValueError, OSError):
+        # a machine may have no list of zones
+        if (zones := available_timezones()) and not _OFFSET.fullmatch(name):
+            nearest = get_close_matches(name, zones, n=1)
+            hint = f"; did you mean {nearest[0]!r}?" if nearest else ""
+            raise ValueError(f"expected a time zone, such as Europe/Berlin{hint}") from None
+    return name
 
 
 def _arrival(url: str) -> str:
-    if not is_remote(url):
+    if not is_remote(url) or not url.startswith(_EXTERNAL):
         raise ValueError("expected a folder of an external location, such as s3://bucket/folder/, or /Volumes/…")
+    if _WILDCARD.search(url):
+        raise ValueError("must not have wildcards: name the folder above, as all folders below it are watched too")
     return f"{url.rstrip('/')}/"
 
 
@@ -64,7 +86,7 @@ class ScheduleSettings(Section):
     cron: Annotated[str, AfterValidator(_quartz)] | None = Field(
         default=None, description="Quartz expression, seconds first, such as 0 0 5 * * ? for five in the morning."
     )
-    timezone: Annotated[str, Field(pattern=r"^[A-Za-z][A-Za-z0-9_+/-]{0,63}$")] = Field(
+    timezone: Annotated[str, AfterValidator(_timezone)] = Field(
         default="UTC", description="Time zone of `cron`, such as Europe/Berlin."
     )
     url: Annotated[str, AfterValidator(_arrival)] | None = Field(
@@ -87,32 +109,51 @@ class ScheduleSettings(Section):
     @model_validator(mode="after")
     def _consistent(self) -> ScheduleSettings:
         kind = self.kind
-        waits = kind in {ScheduleKind.FILE_ARRIVAL, ScheduleKind.TABLE_UPDATE}
+        arrival, update = ScheduleKind.FILE_ARRIVAL, ScheduleKind.TABLE_UPDATE
         given = (
-            ("cron", self.cron is not None, kind is ScheduleKind.CRON),
-            ("url", self.url is not None, kind is ScheduleKind.FILE_ARRIVAL),
-            ("tables", bool(self.tables), kind is ScheduleKind.TABLE_UPDATE),
+            ("cron", self.cron is not None, (ScheduleKind.CRON,)),
+            ("url", self.url is not None, (arrival,)),
+            ("tables", bool(self.tables), (update,)),
         )
-        waiting = (("min_interval_s", self.min_interval_s), ("quiet_s", self.quiet_s))
-        wrong = [f"kind {kind.value} needs {name}" for name, is_given, needed in given if needed and not is_given]
-        wrong += [f"{name} is not for kind {kind.value}" for name, is_given, needed in given if is_given and not needed]
-        wrong += [f"{name} is not for kind {kind.value}" for name, value in waiting if value is not None and not waits]
+        further = (
+            ("condition", self.condition is not TableCondition.ANY, (update,)),
+            ("min_interval_s", self.min_interval_s is not None, (arrival, update)),
+            ("quiet_s", self.quiet_s is not None, (arrival, update)),
+        )
+        wrong = [f"kind {kind.value} needs {name}" for name, is_given, of in given if kind in of and not is_given]
+        wrong += [
+            f"{name} is for kind {' or '.join(each.value for each in of)}, not {kind.value}"
+            for name, is_given, of in (*given, *further)
+            if is_given and kind not in of
+        ]
+        wrong += [f"tables has {name} twice" for name in sorted({n for n in self.tables if self.tables.count(n) > 1})]
         if wrong:
             raise rule("; ".join(wrong))
         return self
 
 
+def _destination(text: str) -> str:
+    if not re.fullmatch(r"[A-Za-z0-9-]{1,64}", text):
+        raise ValueError(
+            "expected the id of a notification destination, no URL (`databricks notification-destinations list`)"
+        )
+    return text
+
+
 _MAX_WEBHOOKS = 3
 
 Emails = tuple[Email, ...]
-Webhooks = Annotated[
-    tuple[Annotated[str, Field(pattern=r"^[A-Za-z0-9-]{1,64}$")], ...], Field(max_length=_MAX_WEBHOOKS)
-]
+Webhooks = Annotated[tuple[Annotated[str, AfterValidator(_destination)], ...], Field(max_length=_MAX_WEBHOOKS)]
 Threshold = Annotated[int, Field(ge=1, le=2**63 - 1)]
 
 
 class NotificationSettings(Section):
     """Who is notified of runs."""
+
+    hints: ClassVar[Mapping[str, str]] = {
+        f"slack_on_{event}": f"it is webhooks_on_{event} here, with the id of a notification destination for Slack"
+        for event in ("start", "success", "failure", "slow", "backlog")
+    }
 
     emails_on_start: Emails = Field(default=(), description="E-mail addresses to tell when a run starts.")
     emails_on_success: Emails = Field(default=(), description="E-mail addresses to tell when a run succeeds.")
@@ -140,6 +181,11 @@ class NotificationSettings(Section):
 
 class HealthSettings(Section):
     """From when on a run is too slow, or its streams are too far behind; the platform measures it."""
+
+    hints: ClassVar[Mapping[str, str]] = {
+        "backlog_rows": "it is backlog_records here",
+        "rules": "they are made of duration_s, backlog_s, backlog_records, backlog_bytes and backlog_files",
+    }
 
     duration_s: Threshold | None = Field(default=None, description="Seconds that a run may take.")
     backlog_s: Threshold | None = Field(default=None, description="Seconds that a stream may be behind its source.")

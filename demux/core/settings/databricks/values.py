@@ -18,7 +18,10 @@ _RESERVED_TAGS = frozenset(
 _RESERVED_PREFIXES = ("protobuf_demux", "databricks", "aws:")
 # a job may have 25, and three are ours
 _MAX_TAGS = 22
+# a cluster may have 45: those three too, and one that says that it is a single node
+MAX_CLUSTER_TAGS = 41
 _TAG = re.compile(r"[\w +\-=.:/@]*", re.ASCII)
+_UUID = re.compile(r"[0-9a-fA-F]{8}(-[0-9a-fA-F]{4}){3}-[0-9a-fA-F]{12}")
 _REMOTE = re.compile(r"(?!file:)[A-Za-z][A-Za-z0-9+.-]*://[^/]+(/|$)")
 _SECRET_OF_CLUSTER = re.compile(r"\{\{secrets/[^/{}]+/[^/{}]+\}\}")
 
@@ -51,6 +54,18 @@ def _principal(name: str) -> str:
     return name
 
 
+def _application(text: str) -> str:
+    if not _UUID.fullmatch(text):
+        raise ValueError("expected the application id of the service principal, a UUID, not its name")
+    return text
+
+
+def _token(text: str) -> str:
+    if not re.fullmatch(r"[A-Za-z0-9._-]{1,100}", text):
+        raise ValueError("expected 1 to 100 letters, digits, `.`, `_` and `-`, as the workspace lists it")
+    return text
+
+
 def _tags(tags: Mapping[str, str]) -> Mapping[str, str]:
     for key, value in tags.items():
         lower = key.lower()
@@ -76,10 +91,11 @@ def _wheel_folder(path: str) -> str:
 
 
 Principal = Annotated[str, AfterValidator(_principal)]
+ApplicationId = Annotated[str, AfterValidator(_application)]
 Email = Annotated[str, AfterValidator(_email)]
 Tags = Annotated[Mapping[str, str], AfterValidator(_tags)]
 WheelFolder = Annotated[str, AfterValidator(_wheel_folder)]
 # what needs no quotes in SQL
 Identifier = Annotated[str, Field(pattern=r"^[A-Za-z0-9_]{1,255}$")]
-Token = Annotated[str, Field(pattern=r"^[A-Za-z0-9._-]{1,100}$")]
+Token = Annotated[str, AfterValidator(_token)]
 Seconds = Annotated[int, Field(ge=0, le=30 * 24 * 3600)]

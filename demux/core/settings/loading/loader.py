@@ -23,7 +23,7 @@ from demux.core.secrets import is_secret_option
 from demux.core.settings.loading.template import PREFIX, section_in
 from demux.core.settings.loading.yaml_positions import Key, document_of
 from demux.core.settings.settings import Settings
-from demux.core.settings.types import RULE, is_class_of
+from demux.core.settings.types import RULE, Section, is_class_of
 from demux.core.storage.location import has_scheme
 from demux.core.text import printable
 
@@ -202,10 +202,8 @@ def _environment_layer(environ: Mapping[str, str]) -> _SettingsLayer:
         if dotted := _VARIABLES.get(variable):
             _put(layer, dotted, text, _ValueOrigin(variable))
         else:
-            bare = [known.removeprefix(PREFIX) for known in _VARIABLES]
-            nearest = get_close_matches(variable.upper().removeprefix(PREFIX), bare, n=1)
-            hint = f"; did you mean '{PREFIX}{nearest[0]}'?" if nearest else f"; allowed: {', '.join(_VARIABLES)}"
-            layer.mistakes.append(_SettingsMistake(_ValueOrigin(variable), f"unknown variable{hint}"))
+            unknown = f"unknown variable{_right_variable(variable)}"
+            layer.mistakes.append(_SettingsMistake(_ValueOrigin(variable), unknown))
     return layer
 
 
@@ -302,6 +300,8 @@ def _sentence(details: ErrorDetails) -> str:
             expected = f"expected {context['le']} or less"
         case "string_pattern_mismatch":
             expected = f"expected text that matches {context['pattern']}"
+        case "too_long":
+            expected = f"expected {context['max_length']} entries or fewer"
         case "string_too_short":
             expected = "expected some text"
         case "bool_type" | "bool_parsing":
@@ -321,9 +321,12 @@ def _is_hidden(details: ErrorDetails) -> bool:
 
 
 def _right_key(key: Key) -> str:
-    """The nearest key beside this one, else one of this name elsewhere, else every key that is allowed here."""
+    """What to do instead, else the nearest key here, else one of this name elsewhere, else every key allowed here."""
     *above, wrong = (str(part) for part in key)
-    beside = _section_of(above).model_fields
+    section = _section_of(above)
+    if hint := section.hints.get(wrong):
+        return f"; {hint}"
+    beside = section.model_fields
     nearest = get_close_matches(wrong.lower(), beside, n=1)
     elsewhere = [dotted for dotted in _LEAVES if dotted.rpartition(".")[2] == wrong]
     for found in (*(".".join((*above, name)) for name in nearest), *elsewhere):
@@ -331,9 +334,25 @@ def _right_key(key: Key) -> str:
     return f"; allowed: {', '.join(beside)}"
 
 
-def _section_of(above: list[str]) -> type[BaseModel]:
+def _right_variable(variable: str) -> str:
+    """What to do instead of a setting that there is not, else the nearest variable, else every one that is allowed."""
+    bare = variable.upper().removeprefix(PREFIX)
+    section: type[Section] = Settings
+    for name in bare.lower().split("__"):
+        if hint := section.hints.get(name):
+            return f"; {hint}"
+        info = section.model_fields.get(name)
+        below = section_in(info) if info else None
+        if below is None:
+            break
+        section = below
+    nearest = get_close_matches(bare, [known.removeprefix(PREFIX) for known in _VARIABLES], n=1)
+    return f"; did you mean '{PREFIX}{nearest[0]}'?" if nearest else f"; allowed: {', '.join(_VARIABLES)}"
+
+
+def _section_of(above: list[str]) -> type[Section]:
     kind = _kind_of(above)
-    return kind if is_class_of(kind, BaseModel) else Settings
+    return kind if is_class_of(kind, Section) else Settings
 
 
 def _kind_of(key: Iterable[str]) -> object:

@@ -12,7 +12,7 @@ from pydantic import BaseModel
 from pydantic.fields import FieldInfo
 
 from demux.core.settings.settings import Settings
-from demux.core.settings.types import is_class_of
+from demux.core.settings.types import Section, is_class_of
 
 PREFIX = "DEMUX_"
 
@@ -77,7 +77,7 @@ def yaml_value(value: object) -> str:
             return str(value)
 
 
-def section_in(info: FieldInfo) -> type[BaseModel] | None:
+def section_in(info: FieldInfo) -> type[Section] | None:
     """Return the section that a field holds, None for a plain value."""
     kind = info.annotation
-    return kind if is_class_of(kind, BaseModel) else None
+    return kind if is_class_of(kind, Section) else None

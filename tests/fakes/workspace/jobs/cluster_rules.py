@@ -112,9 +112,11 @@ def _per_cloud(cluster: Mapping[str, Any]) -> Iterator[str]:
         yield f"Only one of {', '.join(given)} can be specified."
     if cluster.get("data_security_mode") == "USER_ISOLATION" and "single_user_name" in cluster:
         yield "single_user_name can only be set for clusters in single user access mode."
-    s3 = cluster.get("cluster_log_conf", {}).get("s3", {"region": "-"})
-    if not {"region", "endpoint"} & s3.keys():
-        yield "Either region or endpoint must be set for the S3 log destination."
+    for place in (cluster.get("cluster_log_conf", {}), *cluster.get("init_scripts", ())):
+        if not {"region", "endpoint"} & place.get("s3", {"region": "-"}).keys():
+            yield "Either region or endpoint must be set for an S3 destination."
+    if "-photon-" in cluster.get("spark_version", "") and "runtime_engine" in cluster:
+        yield "runtime_engine cannot be set for a spark_version that contains -photon-."
 
 
 def _size(cluster: Mapping[str, Any]) -> Iterator[str]:

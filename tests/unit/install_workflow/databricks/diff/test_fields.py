@@ -65,7 +65,7 @@ VARIANTS: list[dict[str, Any]] = [
         **{f"databricks.notifications.emails_on_{event}": "[a@b.org]" for event in EVENTS},
         **{f"databricks.notifications.webhooks_on_{event}": "[a-1]" for event in EVENTS},
         **below("databricks.health", duration_s="60", backlog_s="5"),
-        "databricks.run_as.service_principal": "robot",
+        "databricks.run_as.service_principal": "692bc6d0-ffa3-11ed-be56-0242ac120002",
         "databricks.job_timeout_s": "9",
         "databricks.task_timeout_s": "9",
     },

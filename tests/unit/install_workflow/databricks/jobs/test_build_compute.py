@@ -51,6 +51,7 @@ TEAM = {
     "databricks.cluster.photon": "true",
     "databricks.cluster.policy_id": "A1B2C3",
     "databricks.cluster.init_scripts": "[/Volumes/main/ops/scripts/certificates.sh, s3://bucket/init/agent.sh]",
+    "databricks.cluster.s3_region": "eu-west-1",
     "databricks.cluster.log_path": "/Volumes/main/ops/logs/demux",
     "databricks.cluster.environment": "{STAGE: prod, AGENT_TOKEN: '{{secrets/ops/agent}}'}",
     "databricks.cluster.tags": "{cost_center: '42'}",
@@ -82,8 +83,16 @@ def test_a_job_on_serverless_compute(golden: Golden) -> None:
     golden("databricks/serverless.json", text_of(of({**KAFKA, **WATCHED, **more}, ["chess", "go"])))
 
 
-def test_a_job_on_standard_clusters(golden: Golden) -> None:
-    changes = {"databricks.compute": "standard", "databricks.cluster.node_type": "i3.xlarge", "maintain.every": "never"}
+def test_a_job_on_standard_clusters_of_pools_when_files_arrive(golden: Golden) -> None:
+    changes = {
+        "databricks.compute": "standard",
+        "databricks.cluster.instance_pool_id": "0101-120000-brick1-pool-ABCD1234",
+        "databricks.cluster.driver_instance_pool_id": "0101-120000-brick2-pool-ABCD1234",
+        "databricks.schedule.kind": "file_arrival",
+        "databricks.schedule.url": "s3://bucket/landing",
+        "databricks.schedule.quiet_s": "120",
+        "maintain.every": "never",
+    }
     golden("databricks/standard.json", text_of(of(changes, ["chess", "go"])))
 
 
@@ -195,6 +204,19 @@ def test_a_pool_has_the_machines_and_a_single_cluster_may_have_others() -> None:
     assert (made["bronze"]["node_type_id"], "instance_pool_id" in made["bronze"]) == ("c6g.large", False)
 
 
+def test_a_single_cluster_of_a_pool_has_its_machines_as_the_pool_buys_them_and_their_identity_as_ours() -> None:
+    arn = "arn:aws:iam::123456789012:instance-profile/demux"
+    changes = {
+        "databricks.cluster.node_type": "c6g.large",
+        "databricks.cluster.aws.availability": "SPOT",
+        "databricks.cluster.aws.instance_profile": arn,
+        "databricks.clusters": "{bronze: {instance_pool_id: pool-1}}",
+    }
+    made = clusters_of(of(changes, ["chess"])[0])
+    assert made["bronze"]["aws_attributes"] == {"instance_profile_arn": arn}
+    assert made["cluster_001"]["aws_attributes"] == {"availability": "SPOT", "instance_profile_arn": arn}
+
+
 @pytest.mark.parametrize(
     ("path", "region", "destination"),
     [
@@ -204,7 +226,7 @@ def test_a_pool_has_the_machines_and_a_single_cluster_may_have_others() -> None:
 )
 def test_logs_go_to_a_folder_of_a_kind_that_the_api_knows(path: str, region: str, destination: dict[str, Any]) -> None:
     changes = {"databricks.cluster.node_type": "a", "databricks.cluster.log_path": path}
-    (job, _) = of({**changes, "databricks.cluster.log_region": region}, [])
+    (job, _) = of({**changes, "databricks.cluster.s3_region": region}, [])
     assert clusters_of(job)["bronze"]["cluster_log_conf"] == destination
 
 

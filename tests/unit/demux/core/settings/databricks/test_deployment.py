@@ -78,7 +78,8 @@ def test_a_secret_in_a_spark_property_is_refused_and_not_repeated() -> None:
 
 def test_a_schedule_says_all_that_is_missing_or_too_much_at_once() -> None:
     assert mistakes(schedule__kind="cron", schedule__url="/Volumes/a/b/c", schedule__quiet_s="60") == [
-        "databricks.schedule: kind cron needs cron; url is not for kind cron; quiet_s is not for kind cron"
+        "databricks.schedule: kind cron needs cron; url is for kind file_arrival, not cron; quiet_s is for kind "
+        "file_arrival or table_update, not cron"
     ]
     assert mistakes(schedule__kind="table_update") == ["databricks.schedule: kind table_update needs tables"]
     assert mistakes(schedule__kind="crom") == [
@@ -97,23 +98,54 @@ def test_the_folder_of_arriving_files_ends_in_a_slash() -> None:
     schedule = loaded(schedule__kind="file_arrival", schedule__url="s3://bucket/in").databricks.schedule
     assert (schedule.kind, schedule.url) == (ScheduleKind.FILE_ARRIVAL, "s3://bucket/in/")
     assert mistakes(schedule__kind="file_arrival", schedule__url="/tmp/in")[0].startswith("databricks.schedule.url: ")
+    assert mistakes(schedule__kind="file_arrival", schedule__url="https://bucket/in") == [
+        "databricks.schedule.url: 'https://bucket/in': expected a folder of an external location, such as "
+        "s3://bucket/folder/, or /Volumes/…"
+    ]
+    assert mistakes(schedule__kind="file_arrival", schedule__url="s3://bucket/*/in") == [
+        "databricks.schedule.url: 's3://bucket/*/in': must not have wildcards: name the folder above, as all folders "
+        "below it are watched too"
+    ]
+
+
+def test_a_time_zone_is_one_that_there_is() -> None:
+    given = {"schedule__kind": "cron", "schedule__cron": "0 0 5 * * ?"}
+    for name in ("Europe/Berlin", "UTC", "Etc/GMT+2", "GMT+02:00"):
+        assert loaded(**given, schedule__timezone=name).databricks.schedule.timezone == name
+    assert mistakes(**given, schedule__timezone="Europe/Berln") == [
+        "databricks.schedule.timezone: 'Europe/Berln': expected a time zone, such as Europe/Berlin; did you mean "
+        "'Europe/Berlin'?"
+    ]
+    for name in ("Europe", "../etc/passwd", "", "GMT+2 hours"):
+        assert mistakes(**given, schedule__timezone=name)[0].startswith("databricks.schedule.timezone: ")
+
+
+def test_two_things_that_start_a_run_are_one_too_many() -> None:
+    cron = {"schedule__kind": "cron", "schedule__cron": "0 0 5 * * ?"}
+    assert mistakes(**cron, schedule__url="/Volumes/a/b/c", schedule__tables="a.b.c", schedule__condition="all") == [
+        "databricks.schedule: url is for kind file_arrival, not cron; tables is for kind table_update, not cron; "
+        "condition is for kind table_update, not cron"
+    ]
 
 
 def test_a_watched_table_has_three_names() -> None:
     assert mistakes(schedule__kind="table_update", schedule__tables="events") == [
         "databricks.schedule.tables.0: 'events': expected catalog.schema.table"
     ]
+    assert mistakes(schedule__kind="table_update", schedule__tables="a.b.c, a.b.c") == [
+        "databricks.schedule: tables has a.b.c twice"
+    ]
 
 
 def test_three_webhooks_of_a_kind_are_the_most() -> None:
     assert len(loaded(notifications__webhooks_on_failure="a, b, c").databricks.notifications.webhooks_on_failure) == 3
-    assert mistakes(notifications__webhooks_on_failure="a, b, c, d")[0].startswith(
-        "databricks.notifications.webhooks_on_failure: "
-    )
+    assert mistakes(notifications__webhooks_on_failure="a, b, c, d") == [
+        "databricks.notifications.webhooks_on_failure: a list: expected 3 entries or fewer"
+    ]
 
 
 def test_jobs_run_as_a_user_or_as_a_service_principal() -> None:
-    assert mistakes(run_as__user="a@b.c", run_as__service_principal="0d1e") == [
+    assert mistakes(run_as__user="a@b.c", run_as__service_principal="692bc6d0-ffa3-11ed-be56-0242ac120002") == [
         "databricks.run_as: user or service_principal, not both"
     ]
 

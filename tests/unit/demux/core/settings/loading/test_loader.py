@@ -159,6 +159,17 @@ source: 3
     ]
 
 
+def test_a_key_with_something_else_to_do_says_so_from_every_place(file: Path) -> None:
+    environ = {"DEMUX_DATABRICKS__GIT_SOURCE__GIT_URL": "https://git.example.com/a"}
+    lines = _mistakes(file, "databricks: {git_source: {git_tag: v1}}\n", environ, **{"databricks.git_source": "a"})
+    assert [line.partition(": ")[0] for line in lines] == [
+        "demux.yml:1",
+        "DEMUX_DATABRICKS__GIT_SOURCE__GIT_URL",
+        "command line",
+    ]
+    assert all("check out the branch, tag or commit, and run `demux apply` there" in line for line in lines)
+
+
 def test_mistakes_of_all_places_come_together_even_where_a_later_place_wins(file: Path) -> None:
     environ = {"DEMUX_DECODER": "arow", "DEMUX_GAMES_LIMIT": "3", "DEMUX_SPARK__CONF": "{a: [}", "DEMUX_Q": "1"}
     lines = _mistakes(file, "decoder: avro\n", environ, **{"decoder": "arrow", "gmes.limit": 3, "games.limit": "z"})
