@@ -31,7 +31,7 @@ from demux.core.delta.parquet_writer import (
     stamped,
     takes_files,
 )
-from demux.core.errors import TableUnsuited, TaskInterrupted
+from demux.core.errors import ConcurrentChange, TableUnsuited
 from demux.core.root.layout import Layout
 from demux.core.root.lock import TableLock
 from demux.core.spark.map_in_arrow import ArrowFunction, Batches, map_in_arrow, numbered
@@ -121,7 +121,7 @@ def _prepared(tables: OpenTables, path: str, columns: Struct, partition_by: str 
             table=path,
         )
     if wanted != now and not alter_after(tables.storage, table, path, wanted.jsonValue()):
-        raise TaskInterrupted(
+        raise ConcurrentChange(
             f"Another process wrote {path} meanwhile.", "Run the same command again; nothing is lost."
         )
     return table

@@ -5,13 +5,13 @@ from __future__ import annotations
 import re
 
 from demux.core.errors import (
+    ConcurrentChange,
     DemuxError,
     SessionLost,
     StorageFailed,
     TableDamaged,
     TableUnsuited,
     TaskFailed,
-    TaskInterrupted,
 )
 from demux.core.extras import missing_extra
 from demux.core.storage.refusals import refusal_in
@@ -97,7 +97,7 @@ def named(error: BaseException) -> DemuxError:
         )
     # a conflict of two writers may also name the file that both wanted
     if any(sign in text for sign in _TRANSIENT):
-        return TaskInterrupted(f"The work was interrupted: {reason}.", "Run the same command again.")
+        return ConcurrentChange(f"The work was interrupted: {reason}.", "Run the same command again.")
     found = next((sign for sign in _STORAGE if sign in text), None)
     if found is not None:
         return StorageFailed(

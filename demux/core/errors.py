@@ -319,10 +319,10 @@ class TaskFailed(DemuxError):
     condition = "TASK_FAILED"
 
 
-class TaskInterrupted(DemuxError):
+class ConcurrentChange(DemuxError):
     """Another writer was quicker, or a worker went away; the same work succeeds later."""
 
-    condition = "TASK_INTERRUPTED"
+    condition = "CONCURRENT_CHANGE"
     kind = ErrorKind.TRANSIENT
     exit_code = ExitCode.TRANSIENT
 

@@ -19,7 +19,7 @@ from demux.core.catalog.registration import make_known
 from demux.core.delta.bronze_games import position_id
 from demux.core.delta.parquet_writer import TableFile, remove_files
 from demux.core.error_mapping import named
-from demux.core.errors import DemuxError, TaskInterrupted
+from demux.core.errors import ConcurrentChange, DemuxError
 from demux.core.root.layout import Layout
 from demux.core.schemas.ref import SchemaRef
 from demux.core.schemas.store import SchemaStore
@@ -218,7 +218,7 @@ class BronzeReplacement:
             self.learnt[game] = lasting(one.decisions)
             return Redecoded(days, one.decisions.schema_ids({ref for part in parts for ref in part.refs}))
         except Exception as failure:  # one game's failure must not stop its neighbours
-            if error is not None or isinstance(failure, TaskInterrupted):
+            if error is not None or isinstance(failure, ConcurrentChange):
                 # what cannot be removed now is in no table, and VACUUM removes it
                 with suppress(OSError, DemuxError):
                     remove_files(self.layout.storage, one.table.path, [file.path for file in files])

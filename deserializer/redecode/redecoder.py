@@ -89,7 +89,7 @@ class Redecoder:
             RangeRetired: rows of the game are not in bronze any more; nothing was written.
             ApprovalNeeded: a schema would change the table, which asks first; nothing was written.
             RegistryUnavailable: a schema is not known here and the registry does not answer; nothing was written.
-            TaskInterrupted: another process wrote the table meanwhile; nothing of it was changed.
+            ConcurrentChange: another process wrote the table meanwhile; nothing of it was changed.
         """
         if not accept_loss:
             for error in retired_rows(self.spark, self.layout, [source.game], source.span).values():

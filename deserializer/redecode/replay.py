@@ -30,7 +30,7 @@ from demux.core.delta.log import file_path
 from demux.core.delta.parquet_writer import TableWriter, schema_json
 from demux.core.delta.rewrite_rows import chosen_rows, open_to_replace, replace_beside
 from demux.core.delta.scan import file_rows, sizes_of
-from demux.core.errors import TaskInterrupted
+from demux.core.errors import ConcurrentChange
 from demux.core.extras import deltalake
 from demux.core.names import names_of
 from demux.core.root.layout import Layout
@@ -130,7 +130,7 @@ class _Replay:
             silver.append(added, _REPLAYS, self.number)
         replacement = Replacement("UPDATE", sizes, kept, {self.app_id: self.number})
         if not replace_beside(storage, quarantine, path, replacement):
-            raise TaskInterrupted(f"Another process rewrote files of {path} meanwhile.", "Run the same command again.")
+            raise ConcurrentChange(f"Another process rewrote files of {path} meanwhile.", "Run the same command again.")
         return ReplayReport(self.game, sum(refs.values()), decoded)
 
     def _chosen(self, quarantine: deltalake.DeltaTable) -> tuple[Mapping[str, int], Mapping[SchemaRef, int]]:
@@ -259,7 +259,7 @@ def replay(
 
     Raises:
         RegistryUnavailable: a schema is not known here and the registry does not answer; nothing was written.
-        TaskInterrupted: another process wrote one of the tables meanwhile; the next replay ends what was begun.
+        ConcurrentChange: another process wrote one of the tables meanwhile; the next replay ends what was begun.
     """
     storage = layout.storage
     silver = tables_of(spark, layout, "", sink).silver(names_of(game).key)

@@ -24,7 +24,7 @@ from demux.core.delta.log import newest_version
 from demux.core.delta.record_table import RecordTable
 from demux.core.delta.scan import table_rows
 from demux.core.error_mapping import named
-from demux.core.errors import DemuxError, RangeRetired, TaskInterrupted
+from demux.core.errors import ConcurrentChange, DemuxError, RangeRetired
 from demux.core.names import names_of
 from demux.core.root.layout import Layout
 from demux.core.root.lock import unlocked
@@ -193,7 +193,7 @@ def read_rows(
             found |= again
             failed |= still
             if left:
-                failed[game] = TaskInterrupted(
+                failed[game] = ConcurrentChange(
                     f"Files of bronze that {game} has still to read were joined with others.",
                     "Run `demux run`, then the same command again.",
                     game=game,

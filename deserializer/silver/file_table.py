@@ -21,7 +21,7 @@ from demux.core.columns.types import Struct
 from demux.core.delta.commit import Replacement, alter_after, append_after
 from demux.core.delta.parquet_writer import TableFile, append_files, remove_files, takes_files
 from demux.core.delta.scan import sizes_of, table_rows
-from demux.core.errors import TableUnsuited, TaskInterrupted
+from demux.core.errors import ConcurrentChange, TableUnsuited
 from demux.core.extras import deltalake
 from demux.core.storage.files import Storage
 from demux.core.tables import SILVER_RESERVED
@@ -193,8 +193,8 @@ class SilverTable:
         """Append files and say with which transaction, in one commit; once, however often it is called.
 
         Raises:
-            TaskInterrupted: the table has another type of a column by now, or another process has written a transaction
-                of the application since this one asked for it; nothing was committed.
+            ConcurrentChange: the table has another type of a column by now, or another process has written a
+                transaction of the application since this one asked for it; nothing was committed.
         """
         assert self._open is not None
         needs_upkeep = self.needs_upkeep
@@ -215,14 +215,14 @@ class SilverTable:
             return
         if has_seen and found != seen:
             remove_files(self._storage, self.path, [file.path for file in files])
-            raise TaskInterrupted(
+            raise ConcurrentChange(
                 f"Another process decoded rows of {self.path} meanwhile.",
                 "Run the same command again; nothing is lost.",
             )
         self.require_suited()
         if files and _retyped(before, self.everything):
             remove_files(self._storage, self.path, [file.path for file in files])
-            raise TaskInterrupted(
+            raise ConcurrentChange(
                 f"Columns of {self.path} got another type while rows were decoded.", "Run the same command again."
             )
         # a failure leaves the files: the commit may have succeeded
@@ -233,7 +233,7 @@ class SilverTable:
         """Replace files of the table as it was read, in one commit; the table is there.
 
         Raises:
-            TaskInterrupted: another process has written the table since; nothing was committed.
+            ConcurrentChange: another process has written the table since; nothing was committed.
         """
         rebuilt, schema, comment = replacement.rebuilt, None, None
         table = self._caught_up()
@@ -244,7 +244,7 @@ class SilverTable:
         removed = {path: sizes[path] for path in replacement.removed}
         commit = Replacement("WRITE", removed, replacement.added, replacement.transactions, schema, comment)
         if not commit.commit(self._storage, table, self.path):
-            raise TaskInterrupted(
+            raise ConcurrentChange(
                 f"Another process wrote {self.path} meanwhile.", "Run the same command again; nothing is lost."
             )
 

@@ -21,7 +21,7 @@ from demux.core.columns.types import Struct
 from demux.core.delta import batch_commit as commits
 from demux.core.delta.app_transactions import Batch, transaction_of
 from demux.core.delta.parquet_writer import TableFile, remove_files
-from demux.core.errors import DemuxError, TaskInterrupted
+from demux.core.errors import ConcurrentChange, DemuxError
 from demux.core.names import quoted, sql_string
 from demux.core.spark.connect import new_session
 from demux.core.storage.files import Storage
@@ -129,7 +129,7 @@ class SilverBySpark:
         """Append rows and say with which transaction, in one commit; once, however often it is called.
 
         Raises:
-            TaskInterrupted: another process has written a transaction of the application since this one asked for it;
+            ConcurrentChange: another process has written a transaction of the application since this one asked for it;
                 nothing was committed.
         """
         seen = self.transaction(app_id)
@@ -138,7 +138,7 @@ class SilverBySpark:
         if found == version:
             return
         if found != seen:
-            raise TaskInterrupted(
+            raise ConcurrentChange(
                 f"Another process decoded rows of {self.path} meanwhile.",
                 "Run the same command again; nothing is lost.",
             )

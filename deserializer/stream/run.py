@@ -61,7 +61,7 @@ def deserialize(
 
     Raises:
         TableLost, PositionLost: as `Tables.position`; nothing was written.
-        TaskInterrupted: another process decoded the game meanwhile; nothing was written twice.
+        ConcurrentChange: another process decoded the game meanwhile; nothing was written twice.
         RuntimeMissing: `from_protobuf` was asked for and is not to be had.
         ApprovalNeeded: a schema would change the table, which asks first; nothing was written.
         DecoderUnsuited: `from_protobuf` was asked for and cannot read one of the game's messages; nothing was written.

@@ -304,7 +304,7 @@ class LeasedHold(Hold):
         """Let those have the root who take turns, while the block runs; as `Hold.away`.
 
         Raises:
-            TaskInterrupted: another command has taken the root for itself meanwhile.
+            ConcurrentChange: another command has taken the root for itself meanwhile.
         """
         if self._looks:
             yield

@@ -13,7 +13,7 @@ import uuid
 from collections.abc import Callable
 from dataclasses import asdict, dataclass, replace
 
-from demux.core.errors import DemuxError, TaskInterrupted
+from demux.core.errors import ConcurrentChange, DemuxError
 from demux.core.storage.backend import Tagged
 from demux.core.storage.files import Storage
 
@@ -132,10 +132,10 @@ class Lease:
         """Check that the lock is still ours for a while.
 
         Raises:
-            TaskInterrupted: another process may have it by now.
+            ConcurrentChange: another process may have it by now.
         """
         if self._state is None or self._lost or self._clock() - self._renewed_s > _LOST_AFTER * self._period_s:
-            raise TaskInterrupted(
+            raise ConcurrentChange(
                 f"This command does not hold {self._path} any more: it was stopped, or cut off from the store.",
                 "Run the same command again; nothing is lost.",
             )

@@ -26,7 +26,7 @@ from demux.core.delta import rewrite_rows
 from demux.core.delta.parquet_writer import TableWriter, append_files, stamped
 from demux.core.delta.rewrite_rows import chosen_rows, open_to_replace, without_rows
 from demux.core.delta.scan import is_readable, only_spark_reads
-from demux.core.errors import TaskInterrupted
+from demux.core.errors import ConcurrentChange
 from demux.core.extras import deltalake
 from demux.core.root.layout import Layout
 from demux.core.storage.files import Storage
@@ -159,7 +159,7 @@ def _drop_by_files(table: deltalake.DeltaTable, layout: Layout, choice: Quaranti
     append_files(dropped, files, None, {})
     # only what is written down goes: other rows may have come meanwhile
     if without_rows(storage, table, layout.quarantine, choice.among, _LOOKED_AT) is None:
-        raise TaskInterrupted(
+        raise ConcurrentChange(
             f"Another process wrote files of {layout.quarantine} again meanwhile.",
             "Run the same command again; nothing is lost.",
         )

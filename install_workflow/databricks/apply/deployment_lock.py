@@ -206,7 +206,7 @@ class DeploymentLock:
                 before it has ended.
 
         Raises:
-            TaskInterrupted: another command has changed the deployment since `begin`, or took over.
+            ConcurrentChange: another command has changed the deployment since `begin`, or took over.
         """
         try:
             self._claim(plan_id, written)
@@ -221,7 +221,7 @@ class DeploymentLock:
         """Renew the claim where some of its time is over; to be called before each call that changes something.
 
         Raises:
-            TaskInterrupted: another installer took over.
+            ConcurrentChange: another installer took over.
         """
         claim = self._kept.record.claim
         assert claim is not None, "only a claim can be renewed"
@@ -233,7 +233,7 @@ class DeploymentLock:
         """Return whether the record had to be written, as it did not say where the games are; a second call does not.
 
         Raises:
-            TaskInterrupted: another command has changed the deployment since `begin`.
+            ConcurrentChange: another command has changed the deployment since `begin`.
         """
         before = self._kept.record
         after = self._with(outcome, plan_id)

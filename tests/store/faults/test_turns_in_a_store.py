@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from demux.core.errors import RootLocked, TaskInterrupted
+from demux.core.errors import ConcurrentChange, RootLocked
 from demux.core.root.lock import Access, Hold, LeasedHold, hold_of, locked
 from demux.core.storage.files import Storage
 
@@ -34,7 +34,7 @@ def test_a_command_in_its_pause_lets_those_in_who_take_turns_and_nobody_of_its_o
             said = refused.value.message
             assert said.startswith(f"`demux run` (process {os.getpid()} on ")
             assert f"is at work on {root}, since 20" in said
-            with pytest.raises(TaskInterrupted), run.tables(f"{root}/quarantine"):
+            with pytest.raises(ConcurrentChange), run.tables(f"{root}/quarantine"):
                 pass
         assert run.visits == visits + 1
         with run.away(stop):

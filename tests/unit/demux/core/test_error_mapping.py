@@ -6,13 +6,13 @@ import pytest
 
 from demux.core.error_mapping import named
 from demux.core.errors import (
+    ConcurrentChange,
     DemuxError,
     ErrorKind,
     SchemaUnknown,
     SessionLost,
     StorageFailed,
     TaskFailed,
-    TaskInterrupted,
 )
 
 JAVA_TRACE = """An error occurred while calling o99.save.
@@ -65,7 +65,7 @@ def test_a_full_or_forbidden_storage_is_terminal_and_says_that_nothing_is_lost(e
 )
 def test_a_rival_or_a_lost_worker_is_transient(text: str) -> None:
     told = named(RuntimeError(text))
-    assert isinstance(told, TaskInterrupted)
+    assert isinstance(told, ConcurrentChange)
     assert (told.kind, told.message) == (ErrorKind.TRANSIENT, f"The work was interrupted: RuntimeError: {text}.")
 
 
@@ -120,7 +120,7 @@ def test_the_sentences_of_an_error_are_its_text() -> None:
 
 def test_a_conflict_of_two_writers_is_transient_even_when_it_names_the_file() -> None:
     error = named(RuntimeError("ConcurrentAppendException: caused by FileAlreadyExistsException: 0001.json"))
-    assert (error.condition, error.kind) == ("TASK_INTERRUPTED", ErrorKind.TRANSIENT)
+    assert (error.condition, error.kind) == ("CONCURRENT_CHANGE", ErrorKind.TRANSIENT)
 
 
 def test_a_server_that_refuses_the_connection_is_transient() -> None:

@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 from deltalake import DeltaTable
 
-from demux.core.errors import TaskInterrupted
+from demux.core.errors import ConcurrentChange
 from demux.core.root.lock import unlocked
 from demux.core.storage.files import Storage
 from demux.core.streaming.bronze_offset import BronzeOffset
@@ -45,7 +45,7 @@ def test_bad_rows_that_another_process_has_put_here_meanwhile_are_not_put_here_t
     opened().append([], {"go": BronzeOffset(0, 1)})
     stopped, running = opened(), opened()
     running.append([], {"chess": BronzeOffset(0, 2)})
-    with pytest.raises(TaskInterrupted, match="Another process put bad rows"):
+    with pytest.raises(ConcurrentChange, match="Another process put bad rows"):
         stopped.append([], {"chess": BronzeOffset(0, 2), "go": BronzeOffset(0, 2)})
     # of other games it may
     stopped.append([], {"go": BronzeOffset(0, 2)})
