@@ -7,6 +7,7 @@ import re
 from demux.core.errors import (
     ConcurrentChange,
     DemuxError,
+    ServiceUnavailable,
     SessionLost,
     StorageFailed,
     TableDamaged,
@@ -33,13 +34,19 @@ _STORAGE = (
     "FileAlreadyExistsException",
     "FileExistsError",
 )
-# errors of Delta and the file system when another writer was faster, or a worker ended
-_TRANSIENT = (
+# errors of Delta when another writer was faster
+_CONCURRENT = (
     "ConcurrentAppendException",
     "ConcurrentWriteException",
     "ConcurrentTransactionException",
     "MetadataChangedException",
     "ProtocolChangedException",
+    "DELTA_CONCURRENT",
+    # of deltalake
+    "CommitFailedError",
+)
+# errors of Spark, Hadoop and Kafka when a worker or a server ended, or did not answer
+_UNAVAILABLE = (
     "ExecutorLostFailure",
     "Python worker exited unexpectedly",
     "FetchFailedException",
@@ -49,9 +56,6 @@ _TRANSIENT = (
     "ConnectException",
     "ConnectionRefusedError",
     "TimeoutError",
-    "DELTA_CONCURRENT",
-    # of deltalake
-    "CommitFailedError",
 )
 # what `deltalake` and Arrow say of a log or a file that was cut, overwritten or removed
 _DAMAGED = re.compile(
@@ -96,8 +100,10 @@ def named(error: BaseException) -> DemuxError:
             "Install newer packages: pip install --upgrade deltalake; or read it by a newer Spark.",
         )
     # a conflict of two writers may also name the file that both wanted
-    if any(sign in text for sign in _TRANSIENT):
-        return ConcurrentChange(f"The work was interrupted: {reason}.", "Run the same command again.")
+    if any(sign in text for sign in _CONCURRENT):
+        return ConcurrentChange(f"Another writer changed the table meanwhile: {reason}.", "Run the same command again.")
+    if any(sign in text for sign in _UNAVAILABLE):
+        return ServiceUnavailable(f"A server or a worker did not answer: {reason}.", "Run the same command again.")
     found = next((sign for sign in _STORAGE if sign in text), None)
     if found is not None:
         return StorageFailed(

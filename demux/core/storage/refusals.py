@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 from collections.abc import Mapping
 
-from demux.core.errors import ConcurrentChange, DemuxError, StorageFailed
+from demux.core.errors import DemuxError, ServiceUnavailable, StorageFailed
 from demux.core.storage.location import Scheme, locate
 
 _REFUSED = frozenset({"PermissionDeniedError", "UnauthenticatedError"})
@@ -103,7 +103,7 @@ def refusal(verb: str, uri: str, kind: str, text: str) -> DemuxError:
             path=uri,
         )
     if kind in _PASSING or lacks_upload(text):
-        return ConcurrentChange(
+        return ServiceUnavailable(
             f"The store failed to {verb} {uri}: {said}.", "Run the same command again; nothing is lost.", path=uri
         )
     return StorageFailed(

@@ -13,7 +13,7 @@ from dataclasses import dataclass, field
 from datetime import datetime, timezone
 from typing import Any
 
-from demux.core.errors import ConcurrentChange, DemuxError, StorageFailed
+from demux.core.errors import DemuxError, ServiceUnavailable, StorageFailed
 
 _PATH = "/api/2.1/unity-catalog/temporary-path-credentials"
 _TIMEOUT_S = 30
@@ -81,7 +81,7 @@ class UnityCatalogPath:
 
         Raises:
             StorageFailed: the workspace refuses, or cannot give what our clients take.
-            ConcurrentChange: it does not answer.
+            ServiceUnavailable: it does not answer.
         """
         return _CREDENTIALS.of(self.url)
 
@@ -179,8 +179,8 @@ def credentials_in(answer: object, url: str, asked_s: float) -> TemporaryCredent
     return TemporaryCredentials(values, expires_s, expires_s - ahead_s)
 
 
-def _unanswered(url: str, reason: str) -> ConcurrentChange:
-    return ConcurrentChange(
+def _unanswered(url: str, reason: str) -> ServiceUnavailable:
+    return ServiceUnavailable(
         f"The workspace did not answer when it was asked for credentials of {url}: {reason}.",
         "Run the same command again; nothing is lost.",
         path=url,

@@ -17,7 +17,7 @@ from demux.core.delta.parquet_writer import TableWriter, commit_files
 from demux.core.delta.record_table import RecordTable
 from demux.core.delta.rewrite_rows import join
 from demux.core.error_mapping import named
-from demux.core.errors import ConcurrentChange, ErrorKind, StorageFailed
+from demux.core.errors import ErrorKind, ServiceUnavailable, StorageFailed
 from demux.core.storage.files import Storage
 from tests.support.store.stored import access_at
 from tools.servers.stores.proxy import PASSING, Fault, Request, StoreProxy
@@ -306,7 +306,7 @@ def test_a_store_that_goes_on_refusing_is_a_failure_that_may_pass(
     monkeypatch.setattr("demux.core.storage.bucket._PAUSES_S", ())
     proxy.decide = lambda request: Fault.RESET if request.kind == "conditional PUT" else None
     try:
-        with pytest.raises(ConcurrentChange) as failed:
+        with pytest.raises(ServiceUnavailable) as failed:
             storage.create(f"s3://demux/{tmp_path.name}/x", b"x")
     finally:
         proxy.decide = lambda _: None

@@ -10,6 +10,7 @@ from demux.core.errors import (
     DemuxError,
     ErrorKind,
     SchemaUnknown,
+    ServiceUnavailable,
     SessionLost,
     StorageFailed,
     TaskFailed,
@@ -54,6 +55,18 @@ def test_a_full_or_forbidden_storage_is_terminal_and_says_that_nothing_is_lost(e
     [
         "[DELTA_CONCURRENT_APPEND] files were added by a concurrent update",
         "io.delta.exceptions.ConcurrentAppendException: files were added",
+    ],
+)
+def test_the_conflict_of_two_writers_is_a_concurrent_change(text: str) -> None:
+    error = named(RuntimeError(text))
+    assert isinstance(error, ConcurrentChange)
+    assert error.kind is ErrorKind.TRANSIENT
+    assert error.message == f"Another writer changed the table meanwhile: RuntimeError: {text}."
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
         "ExecutorLostFailure (executor 1 exited): worker lost",
         "org.apache.spark.SparkException: Python worker exited unexpectedly (crashed)",
         "org.apache.spark.shuffle.FetchFailedException",
@@ -63,10 +76,11 @@ def test_a_full_or_forbidden_storage_is_terminal_and_says_that_nothing_is_lost(e
         "org.apache.kafka.common.errors.TimeoutException: Timed out waiting for a node assignment",
     ],
 )
-def test_a_rival_or_a_lost_worker_is_transient(text: str) -> None:
-    told = named(RuntimeError(text))
-    assert isinstance(told, ConcurrentChange)
-    assert (told.kind, told.message) == (ErrorKind.TRANSIENT, f"The work was interrupted: RuntimeError: {text}.")
+def test_a_lost_worker_or_a_silent_server_is_an_unavailable_service(text: str) -> None:
+    error = named(RuntimeError(text))
+    assert isinstance(error, ServiceUnavailable)
+    assert error.kind is ErrorKind.TRANSIENT
+    assert error.message == f"A server or a worker did not answer: RuntimeError: {text}."
 
 
 def test_a_failure_without_a_name_of_its_own_keeps_its_sentence_and_points_to_the_log() -> None:

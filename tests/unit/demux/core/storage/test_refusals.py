@@ -12,7 +12,7 @@ from demux.core.storage.refusals import refusal, refusal_in
 @pytest.mark.parametrize(
     ("kind", "text", "condition", "passes", "words"),
     [
-        ("GenericError", "503 SlowDown\n\nDebug source: …", "CONCURRENT_CHANGE", ErrorKind.TRANSIENT, "503 SlowDown"),
+        ("GenericError", "503 SlowDown\n\nDebug source: …", "SERVICE_UNAVAILABLE", ErrorKind.TRANSIENT, "503 SlowDown"),
         ("GenericError", "… NoSuchBucket …", "STORAGE_FAILED", ErrorKind.TERMINAL, "the bucket does not exist"),
         ("PermissionDeniedError", "403", "STORAGE_FAILED", ErrorKind.TERMINAL, "Check the credentials"),
         (
