@@ -22,7 +22,7 @@ from deserializer.decoders.schema_decision import UNDECIDED, Decisions, Refusal,
 from deserializer.fleet.worker import GameFiles
 from deserializer.offsets.bronze_log import BronzeLog, require_readable
 from deserializer.offsets.unread_files import CommitsByGame, FileGroup, pending, take
-from deserializer.silver.backend import GameTable, QuarantineTable, Tables, ahead
+from deserializer.silver.backend import GameTable, QuarantineTable, Tables, find_interrupted_offset
 from deserializer.silver.fit import fit, learn
 
 
@@ -200,7 +200,7 @@ class GameStates:
         pieces = pending(self._log.of_game(game, position) if log is None else log, game, position)
         require_readable(game, pieces)
         taken, settled = take(pieces, self._most_rows), frozenset[str]()
-        bad = ahead(quarantine, game, position)
+        bad = find_interrupted_offset(quarantine, game, position)
         if bad is not None:
             # a writer died between its two commits: at least what it had read is read again
             ends = [at for at, piece in enumerate(pieces, 1) if piece.after >= bad]

@@ -39,7 +39,7 @@ from deserializer.fleet.replaced_rows import lost_rows
 from deserializer.offsets.bronze_days import plain_bronze
 from deserializer.offsets.days import DayCounts, Span, among
 from deserializer.offsets.logged_files import LoggedFile
-from deserializer.silver.backend import ahead, tables_of
+from deserializer.silver.backend import find_interrupted_offset, tables_of
 from deserializer.silver.rewrite import replacing_session
 
 _ALL_ROWS = 2**62
@@ -182,7 +182,11 @@ def read_rows(
             for game, one in due.items()
         }
         joined = _joined(spark, layout, unread)
-        half = [game for game, one in due.items() if game in joined or ahead(quarantine, game, one.before) is not None]
+        half = [
+            game
+            for game, one in due.items()
+            if game in joined or find_interrupted_offset(quarantine, game, one.before) is not None
+        ]
         return {game: BronzeRows(game, version, None, each) for game, each in unread.items()}, failed, half
 
     found, failed, half = look(games)

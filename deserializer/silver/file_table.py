@@ -67,7 +67,7 @@ class SilverTable:
     _storage: Storage
     _open: deltalake.DeltaTable | None
     # commits of our own that `_open` does not know yet
-    _ahead: int = 0
+    _unread_commits: int = 0
     # compressed texts of commits of our own, by version, since the last upkeep
     _texts: dict[int, bytes] = field(default_factory=dict)
     # the version of each application's transactions on which our next commit follows
@@ -106,7 +106,7 @@ class SilverTable:
     @property
     def needs_upkeep(self) -> bool:
         """Whether the next commit is one after which the table's files are looked at."""
-        return self._open is not None and is_due(self.path, self._open.version() + self._ahead + 1)
+        return self._open is not None and is_due(self.path, self._open.version() + self._unread_commits + 1)
 
     def files_of(self, span: Span | None) -> dict[str, int]:
         """Return the files that may have rows of these days, or all, with their bytes, by the path that the log has."""
@@ -186,7 +186,7 @@ class SilverTable:
         if self._open is not None:
             self._open = self._storage.renewed(self._open, self.path)
             self._open.update_incremental()
-            self._ahead = 0
+            self._unread_commits = 0
             self._read()
 
     def append(self, files: Sequence[TableFile], app_id: str, version: int) -> None:
@@ -201,10 +201,10 @@ class SilverTable:
         if self._appended(files, app_id, version):
             self._seen[app_id] = version
             if needs_upkeep:
-                newest = self._open.version() + self._ahead
+                newest = self._open.version() + self._unread_commits
                 self._open = self._storage.renewed(self._open, self.path)
                 newest = keep_up(self._storage, self._open, self.path, newest, self._texts)
-                self._ahead = newest - self._open.version()
+                self._unread_commits = newest - self._open.version()
                 self._texts.clear()
             return
         # another process was faster, and may have changed what the table asks for
@@ -251,22 +251,22 @@ class SilverTable:
     def _appended(self, files: Sequence[TableFile], app_id: str, version: int) -> bool:
         assert self._open is not None
         try:
-            newest = self._open.version() + self._ahead
+            newest = self._open.version() + self._unread_commits
             text = append_after(self._storage, newest, self.path, files, {app_id: version})
         except OSError:  # deltalake may know better, or says what is wrong
             return False
         if text is None:
             return False
-        self._ahead += 1
+        self._unread_commits += 1
         self._texts[newest + 1] = zlib.compress(text)
         return True
 
     def _caught_up(self) -> deltalake.DeltaTable | None:
         """Return the table with our own commits; None where there is none."""
-        if self._open is not None and self._ahead:
+        if self._open is not None and self._unread_commits:
             self._open = self._storage.renewed(self._open, self.path)
             self._open.update_incremental()
-            self._ahead = 0
+            self._unread_commits = 0
         return self._open
 
     def _read(self) -> None:

@@ -30,7 +30,7 @@ from deserializer.decoders.schema_decision import decide
 from deserializer.decoders.select import choose, native_decoder
 from deserializer.fleet.round import Fleet
 from deserializer.silver.append import contents_of, unsettled, write_rows
-from deserializer.silver.backend import ahead, tables_of
+from deserializer.silver.backend import find_interrupted_offset, tables_of
 from deserializer.silver.fit import fit
 from deserializer.silver.spark_quarantine import QuarantineBySpark
 from deserializer.silver.spark_table import SilverBySpark
@@ -86,7 +86,11 @@ def deserialize(
         if after <= before:
             # the table was written, and then the process died
             return
-        rows = frame if ahead(quarantine, game, before) is None else unsettled(frame, game, table, quarantine)
+        rows = (
+            frame
+            if find_interrupted_offset(quarantine, game, before) is None
+            else unsettled(frame, game, table, quarantine)
+        )
         contents = contents_of(rows)
         answers = schemas.lookup(contents.refs, game)
         contract = schemas.contract(game)
