@@ -27,7 +27,7 @@ from demux.core.delta.parquet_writer import schema_json
 from demux.core.errors import CheckpointLost, DemuxError, SettingsInvalid, TableLost
 from demux.core.reports import IngestReport, total
 from demux.core.root.layout import Layout, layout_of
-from demux.core.root.lock import TableLock, unlocked
+from demux.core.root.lock import TableLock, no_lock
 from demux.core.settings.settings import Settings, Sink
 from demux.core.settings.source import SourceKind
 from demux.core.storage.files import Storage
@@ -43,7 +43,7 @@ def ingest(
     spark: SparkSession,
     settings: Settings,
     trigger: Trigger = TAKE_ALL,
-    lock: TableLock = unlocked,
+    lock: TableLock = no_lock,
     *,
     accept_gaps: bool = False,
     on_batch: Callable[[IngestReport], None] = lambda _: None,

@@ -80,7 +80,7 @@ _SESSION_LOST = (
 )
 
 
-def named(error: BaseException) -> DemuxError:
+def as_demux_error(error: BaseException) -> DemuxError:
     """Return the error in our words; a `DemuxError` comes back as it is."""
     if isinstance(error, DemuxError):
         return error
@@ -93,7 +93,7 @@ def named(error: BaseException) -> DemuxError:
         return refused
     reason = _sentence(text)
     if is_damage(text):
-        return damaged("A table of the root", reason)
+        return damage_error("A table of the root", reason)
     if newer := _NEWER.search(text):
         return TableUnsuited(
             f"A table of the root is of a newer version of Delta than this command reads ({newer[0]}).",
@@ -133,7 +133,7 @@ def is_damage(text: str) -> bool:
     return _DAMAGED.search(text) is not None
 
 
-def damaged(table: str, reason: str) -> TableDamaged:
+def damage_error(table: str, reason: str) -> TableDamaged:
     """Return the error of a table with a commit or a file that is missing or cut."""
     return TableDamaged(
         f"{table} is damaged: a commit or a file of it is missing or cut ({reason}).",

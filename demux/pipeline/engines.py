@@ -7,7 +7,7 @@ from collections.abc import Callable, Iterator
 from datetime import datetime, timezone
 from functools import partial
 
-from demux.core.error_mapping import named
+from demux.core.error_mapping import as_demux_error
 from demux.core.errors import ErrorKind
 from demux.core.reports import GameReport
 from demux.core.settings.settings import Engine
@@ -27,10 +27,10 @@ Decode = Callable[[tuple[Task, ...]], Iterator[TaskEnd[GameReport]]]
 
 def decode_of(place: CommandContext, engine: Engine) -> Decode:
     """Return what decodes games, for all rounds of a command."""
-    return _FleetEngine(place) if engine is Engine.FLEET else partial(_by_streams, place)
+    return _FleetEngine(place) if engine is Engine.FLEET else partial(_decode_by_streams, place)
 
 
-def _by_streams(place: CommandContext, tasks: tuple[Task, ...]) -> Iterator[TaskEnd[GameReport]]:
+def _decode_by_streams(place: CommandContext, tasks: tuple[Task, ...]) -> Iterator[TaskEnd[GameReport]]:
     """Decode each game by a stream of its own, some side by side."""
     yield from run_tasks(place.spark, tasks, lambda task: place.deserialize(task.game), place.settings.run, place.stop)
 
@@ -72,7 +72,7 @@ class _FleetEngine:
             _LOG.exception("the fleet failed")
             # a table may have changed who can write it
             self._fleet = None
-            failure = named(error)
+            failure = as_demux_error(error)
             yield from (GameResult(game, None, failure) for game in games if game not in ended)
 
     def _there(self) -> Fleet:

@@ -21,7 +21,7 @@ from demux.core.protobuf.schema.protoc import CompiledSchema
 from demux.core.protobuf.wire.framing_batch import after_frames, frames_before
 from demux.core.schemas.ref import SchemaRef
 from demux.core.settings.source import WrapperFraming
-from demux.core.spark.map_in_arrow import ArrowFunction, Batches, gathered
+from demux.core.spark.map_in_arrow import ArrowFunction, Batches, merge_small_batches
 from deserializer.decoders.arrow import REF, by_ref, decode_part
 from deserializer.decoders.schema_decision import Decisions, Refusal, WriterSchema, decide
 
@@ -88,7 +88,7 @@ def to_messages(column: PayloadColumn, into: str | None, quarantine: str, rescue
     names = [*(one.name for one in column.message_columns(into)), quarantine, *(() if rescued is None else (rescued,))]
 
     def convert(batches: Batches) -> Batches:
-        for batch in gathered(batches):
+        for batch in merge_small_batches(batches):
             messages, left = _decoded(batch, column)
             bad = left.bad_rows(batch.column(column.payload))
             made = [*_shaped(messages[:-1], column, into, left.good), bad, *(() if rescued is None else messages[-1:])]

@@ -11,7 +11,7 @@ import pyarrow.parquet as pq
 from pyspark.sql import SparkSession
 
 from demux.core.delta.log import file_path
-from demux.core.error_mapping import named
+from demux.core.error_mapping import as_demux_error
 from demux.core.errors import DemuxError
 from demux.core.names import names_of
 from demux.core.reports import GameReport, Period
@@ -120,7 +120,7 @@ class GameStates:
             try:
                 due[game] = self._due(game, log, quarantine)
             except Exception as error:  # one game's failure must not stop its neighbours
-                failed[game] = named(error)
+                failed[game] = as_demux_error(error)
         return due, failed
 
     def work(self, due: PendingGame, paths: frozenset[str] | None = None) -> GameFiles:
@@ -192,7 +192,7 @@ class GameStates:
             table = self._opened_by.silver(names_of(game).key)
             self._tables[game], self._positions[game] = table, self._opened_by.position(game, table)
         except Exception as error:  # one game's failure must not stop its neighbours
-            return named(error)
+            return as_demux_error(error)
         return None
 
     def _due(self, game: str, log: CommitsByGame | None, quarantine: QuarantineTable) -> PendingGame:

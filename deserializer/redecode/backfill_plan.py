@@ -149,7 +149,7 @@ class BackfillChunk:
         return sum(day.rows for day in self.days)
 
 
-def asked(games: Iterable[str], since: datetime | None, until: datetime | None) -> BackfillRequest:
+def request_backfill(games: Iterable[str], since: datetime | None, until: datetime | None) -> BackfillRequest:
     """Return what is asked for: the days of these two times and those in between.
 
     Raises:
@@ -178,7 +178,7 @@ def to_do(found: Sequence[Day], before: Backfill | None) -> tuple[Day, ...]:
     return tuple(sorted(days, key=lambda day: (day.game, day.day)))
 
 
-def resumed(backfills: Iterable[Backfill], wanted: BackfillRequest) -> Backfill | None:
+def find_unfinished_backfill(backfills: Iterable[Backfill], wanted: BackfillRequest) -> Backfill | None:
     """Return the unfinished backfill of the same request, to continue it."""
     same = [each for each in backfills if each.asked == wanted]
     newest = max(same, key=lambda each: each.begun, default=None)
@@ -229,7 +229,7 @@ def waves(by_game: Mapping[str, Sequence[BackfillChunk]], most: int, most_rows: 
     return result
 
 
-def ended(chunk: BackfillChunk, counts: Mapping[date, DayCounts], seconds: float) -> tuple[Day, ...]:
+def complete_days(chunk: BackfillChunk, counts: Mapping[date, DayCounts], seconds: float) -> tuple[Day, ...]:
     """Return the days of a chunk that is done, those too that had no row when it was planned.
 
     Args:
@@ -243,7 +243,7 @@ def ended(chunk: BackfillChunk, counts: Mapping[date, DayCounts], seconds: float
     return tuple(_done(day, counts.get(day.day, DayCounts()), seconds, rows) for day in found)
 
 
-def failed(days: Iterable[Day], condition: str, sentence: str) -> tuple[Day, ...]:
+def mark_failed(days: Iterable[Day], condition: str, sentence: str) -> tuple[Day, ...]:
     """Return days as they are when what they were done with has failed."""
     return tuple(replace(day, state=DayState.FAILED, condition=condition, sentence=sentence) for day in days)
 

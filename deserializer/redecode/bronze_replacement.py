@@ -18,7 +18,7 @@ from pyspark.sql import SparkSession
 from demux.core.catalog.registration import make_known
 from demux.core.delta.bronze_games import position_id
 from demux.core.delta.parquet_writer import TableFile, remove_files
-from demux.core.error_mapping import named
+from demux.core.error_mapping import as_demux_error
 from demux.core.errors import ConcurrentChange, DemuxError
 from demux.core.root.layout import Layout
 from demux.core.schemas.ref import SchemaRef
@@ -111,7 +111,7 @@ class BronzeReplacement:
                 try:
                     require_whole(self.spark, layout, source, forgotten.get(source.game, ()))
                 except Exception as error:  # one game's failure must not stop its neighbours
-                    failed[source.game] = named(error)
+                    failed[source.game] = as_demux_error(error)
         whole = [(source, table) for source, table in sources if source.game not in failed]
         with staged_bronze(self.spark, layout, [one for one, _ in whole if one.game not in files]) as staged:
             for source, table in whole:
@@ -222,7 +222,7 @@ class BronzeReplacement:
                 # what cannot be removed now is in no table, and VACUUM removes it
                 with suppress(OSError, DemuxError):
                     remove_files(self.layout.storage, one.table.path, [file.path for file in files])
-            return named(failure)
+            return as_demux_error(failure)
 
     def _commit(self, one: _ReplacedGame, removed: Sequence[str], files: Sequence[TableFile]) -> None:
         span = one.source.span

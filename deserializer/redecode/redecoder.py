@@ -25,7 +25,7 @@ from demux.core.errors import DemuxError, GameUnknown
 from demux.core.names import names_of, sql_string
 from demux.core.reports import GameReport
 from demux.core.root.layout import Layout
-from demux.core.root.lock import TableLock, unlocked
+from demux.core.root.lock import TableLock, no_lock
 from demux.core.schemas.store import SchemaStore
 from demux.core.settings.settings import Sink
 from demux.operations.quarantine.drop import delete_rows
@@ -61,7 +61,7 @@ class Redecoder:
     layout: Layout
     schemas: SchemaStore
     sink: Sink = Sink.AUTO
-    lock: TableLock = unlocked
+    lock: TableLock = no_lock
     threads: int = 1
     _learnt: dict[str, Decisions] = field(default_factory=dict)
 

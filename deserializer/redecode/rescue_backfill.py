@@ -24,7 +24,7 @@ from demux.core.delta.rewrite_rows import open_to_replace, replace_beside, rewri
 from demux.core.delta.scan import file_rows, sizes_of
 from demux.core.errors import ConcurrentChange, GameUnknown
 from demux.core.extras import deltalake
-from demux.core.names import names_of, quoted
+from demux.core.names import names_of, quote_identifier
 from demux.core.protobuf.decode.reference_parser import Row
 from demux.core.protobuf.decode.rescue_fill import filling_of
 from demux.core.protobuf.schema.message_selection import has_message
@@ -151,7 +151,7 @@ def _fill_by_spark(spark: SparkSession, table: TableAddress, columns: Struct, fi
     """Fill the rows in one commit; return how many changed, and how many still hold something."""
     everything = Struct((*columns, *SILVER_ORIGIN))
     rows = read_table(replacing_session(spark), table).where(_HELD)
-    rows = rows.select(*(F.col(quoted(column.name)) for column in everything))
+    rows = rows.select(*(F.col(quote_identifier(column.name)) for column in everything))
     filled = map_in_arrow(rows, fill, spark_struct(Struct((*everything, _CHANGED))))
     changed, left = F.sum(F.col(_CHANGED.name).cast("long")), F.count(_RESCUED)
     counts = filled.agg(changed.alias("changed"), left.alias("left")).first()

@@ -23,11 +23,11 @@ from demux.core.delta.bronze_games import position_id
 from demux.core.delta.log import newest_version
 from demux.core.delta.record_table import RecordTable
 from demux.core.delta.scan import table_rows
-from demux.core.error_mapping import named
+from demux.core.error_mapping import as_demux_error
 from demux.core.errors import ConcurrentChange, DemuxError, RangeRetired
 from demux.core.names import names_of
 from demux.core.root.layout import Layout
-from demux.core.root.lock import unlocked
+from demux.core.root.lock import no_lock
 from demux.core.schemas.store import SchemaStore
 from demux.core.settings.settings import Sink
 from demux.core.storage.files import Storage
@@ -171,7 +171,7 @@ def read_rows(
         threads: that look at tables at the same time.
     """
     tables = tables_of(spark, layout, position_id(spark, layout), Sink.AUTO)
-    quarantine = tables.quarantine(unlocked)
+    quarantine = tables.quarantine(no_lock)
 
     def look(names: Collection[str]) -> tuple[dict[str, BronzeRows], dict[str, DemuxError], list[str]]:
         quarantine.refresh()
@@ -203,7 +203,7 @@ def read_rows(
                     game=game,
                 )
         except Exception as error:  # one game's failure must not stop its neighbours
-            failed[game] = named(error)
+            failed[game] = as_demux_error(error)
     return {**found, **failed}
 
 

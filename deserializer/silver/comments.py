@@ -10,7 +10,7 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, replace
 
 from demux.core.columns.types import Array, Column, ColumnType, Map, Struct
-from demux.core.names import quoted, sql_string
+from demux.core.names import quote_identifier, sql_string
 from demux.core.protobuf.decode.decoder import decoder_of
 from demux.core.protobuf.schema.comments import (
     Comments,
@@ -132,7 +132,7 @@ def _changed(before: Struct, wanted: Struct, above: str) -> Iterator[str]:
         after = now.get(column.name)
         if after is None:
             continue
-        path = f"{above}{quoted(column.name)}"
+        path = f"{above}{quote_identifier(column.name)}"
         yield from _changed(inside(column.type), inside(after.type), f"{path}{_way_inside(column.type)}")
         if after.comment and after.comment != column.comment:
             yield f"{path} COMMENT {sql_string(after.comment)}"

@@ -29,7 +29,7 @@ from deserializer.offsets.days import Span
 from deserializer.offsets.logged_files import files_of_table
 from deserializer.silver.auto_compaction import is_due, keep_up
 from deserializer.silver.comments import Description
-from deserializer.silver.rewrite import retyped, widen_by_files
+from deserializer.silver.rewrite import widen_by_files, widen_schema
 
 
 @dataclass(frozen=True, slots=True)
@@ -167,7 +167,7 @@ class SilverTable:
         table = self._caught_up()
         assert table is not None
         now, columns = _schema_in(table), description.all_columns
-        wider = retyped(now, description.columns)
+        wider = widen_schema(now, description.columns)
         schema = with_columns(wider, columns, message, comments=description.is_new)
         if schema is None:
             return False
@@ -220,7 +220,7 @@ class SilverTable:
                 "Run the same command again; nothing is lost.",
             )
         self.require_suited()
-        if files and _retyped(before, self.everything):
+        if files and _has_retyped(before, self.everything):
             remove_files(self._storage, self.path, [file.path for file in files])
             raise ConcurrentChange(
                 f"Columns of {self.path} got another type while rows were decoded.", "Run the same command again."
@@ -279,7 +279,7 @@ def _schema_in(table: deltalake.DeltaTable) -> StructType:
     return StructType.fromJson(json.loads(table.schema().to_json()))
 
 
-def _retyped(before: Struct, after: Struct) -> bool:
+def _has_retyped(before: Struct, after: Struct) -> bool:
     types = {column.name: column.type for column in before}
     return any(types.get(column.name, column.type) != column.type for column in after)
 

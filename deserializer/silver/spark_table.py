@@ -22,7 +22,7 @@ from demux.core.delta import batch_commit as commits
 from demux.core.delta.app_transactions import Batch, transaction_of
 from demux.core.delta.parquet_writer import TableFile, remove_files
 from demux.core.errors import ConcurrentChange, DemuxError
-from demux.core.names import quoted, sql_string
+from demux.core.names import quote_identifier, sql_string
 from demux.core.spark.connect import new_session
 from demux.core.storage.files import Storage
 from demux.core.storage.location import literal_path
@@ -108,7 +108,7 @@ class SilverBySpark:
         """Make the table with these columns, the origin's too; a second call does nothing."""
         if not self._exists:
             nothing = self._spark.createDataFrame([], StructType.fromJson(schema_of(columns, message)))
-            writer = nothing.writeTo(f"delta.{quoted(self.path)}").using("delta")
+            writer = nothing.writeTo(f"delta.{quote_identifier(self.path)}").using("delta")
             (writer.tableProperty(COMMENT, comment) if comment else writer).create()
             self.refresh()
 

@@ -9,7 +9,7 @@ from demux.cli.deploy.workspace import connect, read_deployment_lock
 from demux.cli.output.print_json import print_json
 from demux.core.errors import DemuxError
 from demux.core.settings.settings import Settings
-from demux.core.text import counted, printable
+from demux.core.text import count_text, printable
 from install_workflow.databricks.grants.apply import GrantsPreview, preview_grants
 from install_workflow.databricks.grants.apply import apply as apply_grants
 from install_workflow.databricks.grants.desired import place_of
@@ -84,7 +84,7 @@ def take_back(found: GrantsPreview, before: Callable[[], None]) -> Sequence[Demu
 
 def _made(found: GrantsPreview, before: Callable[[], None]) -> Sequence[DemuxError]:
     outcome = apply_grants(found, lambda _, made: _print_call(made), before)
-    console.print(f"{counted(len(outcome.done), 'grant')} changed")
+    console.print(f"{count_text(len(outcome.done), 'grant')} changed")
     return outcome.failed
 
 

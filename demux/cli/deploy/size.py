@@ -11,7 +11,7 @@ from demux.cli.command import console
 from demux.cli.output.documents.plans import SizeJson
 from demux.cli.output.print_json import print_json
 from demux.cli.output.tables import new_table
-from demux.core.text import counted, duration_text
+from demux.core.text import count_text, duration_text
 from demux.core.time_expressions import seconds_of
 from install_workflow.planning.sizing import (
     BUSY,
@@ -57,7 +57,7 @@ def size_text(load: SizedLoad, found: SizeEstimate) -> RenderableType:
     parts = ", ".join(f"{name} {seconds / total:.0%}" for name, seconds in found.cpu_s.items())
     return Group(
         Text(
-            f"{counted(load.games, 'game')}, {load.active:,} of them active, {load.rows_per_day:,.0f} rows a day "
+            f"{count_text(load.games, 'game')}, {load.active:,} of them active, {load.rows_per_day:,.0f} rows a day "
             f"({load.rows_per_day / DAY_S:,.0f} a second)"
         ),
         table,

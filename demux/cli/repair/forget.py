@@ -33,8 +33,8 @@ from demux.core.names import names_of
 from demux.core.root.layout import layout_of
 from demux.core.root.lock import Access
 from demux.core.settings.settings import Settings
-from demux.core.text import counted, printable
-from demux.operations.erasure.requests import ErasureRequest, carry_out, unfinished, write_down
+from demux.core.text import count_text, printable
+from demux.operations.erasure.requests import ErasureRequest, carry_out, unfinished_requests, write_down
 from demux.operations.erasure.results import ALL_READ, RemovedRows, SearchResult, require_some
 from demux.operations.erasure.search import (
     SearchOutcome,
@@ -164,10 +164,12 @@ class _Forgetting:
 
     def _finish(self) -> list[RemovedRows]:
         """Finish requests that were killed, and return their results; none with `--dry-run`."""
-        left = unfinished(self._scope.spark, self._scope.layout)
+        left = unfinished_requests(self._scope.spark, self._scope.layout)
         if self._dry_run:
             if left:
-                console.print(f"{counted(len(left), 'part')} of requests before this are not done: without --dry-run")
+                console.print(
+                    f"{count_text(len(left), 'part')} of requests before this are not done: without --dry-run"
+                )
             return []
         return [self._carried_out(request, self._read_by(request.game)) for request in left]
 

@@ -11,7 +11,7 @@ from rich.text import Text
 
 from demux.cli.output.documents.repairs import ForgetJson
 from demux.cli.output.tables import new_table
-from demux.core.text import counted, first_few, printable
+from demux.core.text import count_text, first_few, printable
 from demux.operations.erasure.results import RemovedRows, SearchResult
 
 _MOST_LINES = 50
@@ -32,7 +32,7 @@ def found_text(found: Sequence[SearchResult]) -> Iterator[RenderableType]:
     searched = [one for one in found if one.game is not None and not one.lacks]
     clean = sum(not one.rows and not one.unreadable for one in searched)
     if clean:
-        yield Text(f"{counted(clean, 'game')} with nothing that is meant")
+        yield Text(f"{count_text(clean, 'game')} with nothing that is meant")
     yield from map(Text, _not_searched(found))
 
 
@@ -54,7 +54,9 @@ def removed_text(removed: Sequence[RemovedRows]) -> Iterator[RenderableType]:
     yield table
     if removed:
         requests = sorted({one.request for one in removed})
-        yield Text(f"{counted(len(requests), 'request')} done: {', '.join(requests)} (control/removed, control/forget)")
+        yield Text(
+            f"{count_text(len(requests), 'request')} done: {', '.join(requests)} (control/removed, control/forget)"
+        )
     yield Text(FINAL)
 
 
@@ -65,13 +67,13 @@ def left_text(found: Iterable[SearchResult], unreadable_too: bool) -> Iterator[T
     suspect = 0 if unreadable_too else sum(one.suspect for one in found)
     if unsearched:
         yield Text(
-            f"{counted(unsearched, 'row')} of bronze could not be searched, as they are not decoded yet (a game that "
-            "waits or fails: `demux status`): run this again once they are, with the same --where.",
+            f"{count_text(unsearched, 'row')} of bronze could not be searched, as they are not decoded yet (a game "
+            "that waits or fails: `demux status`): run this again once they are, with the same --where.",
             "yellow",
         )
     if suspect:
         yield Text(
-            f"Unreadable, with one of the texts in the bytes: {counted(suspect, 'row')} of quarantine. Look there "
+            f"Unreadable, with one of the texts in the bytes: {count_text(suspect, 'row')} of quarantine. Look there "
             "(`demux quarantine show`), and give --unreadable-too to remove them as well.",
             "yellow",
         )
@@ -83,7 +85,7 @@ def _not_searched(found: Iterable[SearchResult]) -> Iterator[str]:
     if lacking:
         columns = first_few(sorted({printable(path) for path in chain.from_iterable(one.lacks for one in lacking)}))
         names = first_few([printable(one.game or "") for one in lacking])
-        yield f"{counted(len(lacking), 'game')} left out, whose tables have no {columns}: {names}"
+        yield f"{count_text(len(lacking), 'game')} left out, whose tables have no {columns}: {names}"
 
 
 def _found_table(shown: Sequence[SearchResult]) -> Table:

@@ -34,7 +34,7 @@ from demux.operations.quarantine.filter import QuarantineFilter, require_game
 from demux.operations.quarantine.reader import QuarantineReader, games_of, schemas_of
 from demux.operations.quarantine.records import DecodedRecord, QuarantineRecord, decode_record
 from demux.pipeline.context import HeldRoot, root_of
-from demux.pipeline.status import reached
+from demux.pipeline.status import require_root_without_spark
 
 _SAMPLE_FIELDS = 20
 _NONE = Text("nothing in quarantine is meant by this")
@@ -162,7 +162,7 @@ def _filter_of(settings: Settings, choice: QuarantineFilter, since: str | None) 
         GameUnknown: no table has the game.
     """
     choice = replace(choice, since=_moment("--since", since))
-    layout = reached(settings, "quarantine is read without Spark")
+    layout = require_root_without_spark(settings, "quarantine is read without Spark")
     require_root(layout)
     if choice.game is not None:
         require_game(choice.game, games_of(layout))

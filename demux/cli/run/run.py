@@ -18,7 +18,7 @@ from demux.cli.output.reports import failures_of, game_content, round_content, r
 from demux.cli.repair.maintain import maintain_if_due
 from demux.core.control.deployments_table import copy_record
 from demux.core.delta.bronze_games import games_in_bronze
-from demux.core.error_mapping import named
+from demux.core.error_mapping import as_demux_error
 from demux.core.errors import DemuxError, ErrorKind, ExitCode, GameUnknown, SessionLost, SettingsInvalid, exit_code_of
 from demux.core.names import is_key, names_of
 from demux.core.reports import GameReport, IngestReport
@@ -180,7 +180,7 @@ def reconnecting(work: Callable[[Callable[[], None]], None]) -> None:
         try:
             return work(worked)
         except Exception as error:
-            lost, tries = named(error), tries - 1
+            lost, tries = as_demux_error(error), tries - 1
             if not isinstance(lost, SessionLost):
                 raise
             if not tries:

@@ -11,7 +11,7 @@ import threading
 from pyspark.sql import SparkSession
 
 from demux.core.catalog.sql import create_schema, create_table, drop_table, is_same_place, look_into
-from demux.core.error_mapping import named
+from demux.core.error_mapping import as_demux_error
 from demux.core.errors import CatalogConflict, CatalogRefused, DemuxError, ErrorKind
 from demux.core.spark.classic import SPARK_ERRORS
 from demux.core.storage.table_address import CatalogName, CatalogNames, TableAddress
@@ -182,7 +182,7 @@ def _refused(name: CatalogName, error: BaseException) -> DemuxError:
 
 def _catalog_error(table: str, error: BaseException, what: str, remedy: str) -> DemuxError:
     """Return the refusal as one of our errors; a transient error stays as it is."""
-    failure = named(error)
+    failure = as_demux_error(error)
     if failure.kind is ErrorKind.TRANSIENT:
         return failure
     return CatalogRefused(f"{what}: {failure.message}", remedy, table=table)

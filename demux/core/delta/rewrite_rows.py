@@ -15,7 +15,7 @@ from demux.core.columns.spark import columns_in_json
 from demux.core.columns.types import Struct
 from demux.core.delta.commit import Replacement, replaces_files
 from demux.core.delta.log import file_path
-from demux.core.delta.parquet_writer import TableFile, TableWriter, remove_files, schema_json, stamped
+from demux.core.delta.parquet_writer import TableFile, TableWriter, add_constants, remove_files, schema_json
 from demux.core.delta.scan import data_files, file_rows, scan, sizes_of
 from demux.core.errors import ConcurrentChange
 from demux.core.extras import deltalake
@@ -99,7 +99,7 @@ def without_rows(
     def left(batch: pa.RecordBatch) -> pa.RecordBatch:
         kept = batch.filter(pc.invert(pc.fill_null(gone(batch), False)))
         # a file does not have the columns of its partition
-        return stamped(kept, everything, **partition) if partition else kept
+        return add_constants(kept, everything, **partition) if partition else kept
 
     with _side_by_side(storage, path) as pool:
         found = dict(zip(sizes, pool.map(deleted_in, sizes), strict=True))

@@ -16,7 +16,7 @@ from threading import Event, Lock
 from pyspark.sql import SparkSession
 
 from demux.core.delta.scan import only_spark_reads
-from demux.core.error_mapping import named
+from demux.core.error_mapping import as_demux_error
 from demux.core.extras import deltalake
 from demux.core.names import names_of
 from demux.core.root.layout import Layout
@@ -204,7 +204,7 @@ class TableMaintainer:
         try:
             done = work(table)
         except Exception as error:  # one table's failure must not stop its neighbours
-            done = TableMaintenance(table, error=named(error))
+            done = TableMaintenance(table, error=as_demux_error(error))
         return replace(done, seconds=time.monotonic() - began)
 
     def _ordered(self, table: Table, last: LastSort | None, now: LastSort | None) -> None:

@@ -23,7 +23,7 @@ from demux.core.causes import Stage
 from demux.core.columns.spark import spark_struct
 from demux.core.columns.types import Struct
 from demux.core.delta import rewrite_rows
-from demux.core.delta.parquet_writer import TableWriter, append_files, stamped
+from demux.core.delta.parquet_writer import TableWriter, add_constants, append_files
 from demux.core.delta.rewrite_rows import chosen_rows, open_to_replace, without_rows
 from demux.core.delta.scan import is_readable, only_spark_reads
 from demux.core.errors import ConcurrentChange
@@ -151,7 +151,7 @@ def _drop_by_files(table: deltalake.DeltaTable, layout: Layout, choice: Quaranti
     storage = layout.storage
     with TableWriter(storage, layout.dropped, DROPPED) as writer:
         for rows in chosen_rows(storage, table, layout.quarantine, _WRITTEN_DOWN, choice.among):
-            writer.add(stamped(rows, DROPPED, dropped_at=now))
+            writer.add(add_constants(rows, DROPPED, dropped_at=now))
         files = writer.close()
     if not files:
         return

@@ -18,7 +18,7 @@ from demux.core.http.client import DEFAULT_TRIES, HttpAnswer, HttpClient, Tries
 from demux.core.http.failures import CertificateRefused, HttpRejected, HttpUnusable, one_line, parse_json
 from demux.core.secrets import resolve
 from demux.core.settings.databricks.access import LoginSettings
-from install_workflow.databricks.api.errors import no_login, not_trusted, refused, unavailable
+from install_workflow.databricks.api.errors import certificate_error, login_error, refusal_error, unavailable_error
 
 T = TypeVar("T")
 
@@ -55,7 +55,7 @@ class WorkspaceConnection:
             self._client = HttpClient(self.host, self._authorize, tries, sleep=sleep)
             return
         # raised out here so that the SDK's error, which may hold a header, does not hang on it
-        raise no_login(reason)
+        raise login_error(reason)
 
     def ask(
         self,
@@ -138,11 +138,11 @@ class WorkspaceConnection:
         try:
             return self._client.try_again(call)
         except HttpUnusable as unusable:
-            failure = unavailable(self.host, doing, unusable)
+            failure = unavailable_error(self.host, doing, unusable)
         except HttpRejected as rejected:
-            failure = refused(self.host, doing, rejected)
+            failure = refusal_error(self.host, doing, rejected)
         except CertificateRefused as distrusted:
-            failure = not_trusted(self.host, distrusted)
+            failure = certificate_error(self.host, distrusted)
         raise failure
 
     def _authorize(self) -> Mapping[str, str]:

@@ -12,7 +12,14 @@ from demux.core.settings.settings import Settings
 from install_workflow.databricks.api.workspace_files import files_in, is_empty_folder, remove, remove_empty, upload
 from install_workflow.databricks.apply.apply_jobs import CallMoment, JobStep, apply
 from install_workflow.databricks.apply.deployment_lock import DeploymentLock
-from install_workflow.databricks.apply.wheel import Wheel, is_our_wheel, missing, must_upload, upload_files, wheels_of
+from install_workflow.databricks.apply.wheel import (
+    Wheel,
+    find_missing_files,
+    is_our_wheel,
+    must_upload,
+    upload_files,
+    wheels_of,
+)
 from install_workflow.databricks.diff.changes import JobCall, WorkspacePlan, compare
 from install_workflow.databricks.diff.deployed_games import (
     DiscoveredGames,
@@ -115,7 +122,7 @@ def preview_deployment(
     games = plan_games(found.jobs, settings, discovered)
     jobs = make_jobs(games.tasks, settings, wheel.path)
     plan = _compared(jobs, found, filled)
-    files = missing(workspace.connection, arguments(settings).files)
+    files = find_missing_files(workspace.connection, arguments(settings).files)
     return DeploymentPreview(games, jobs, plan, must_upload(workspace.connection, wheel), files)
 
 

@@ -18,7 +18,7 @@ from demux.core.errors import DemuxError, DeploymentLocked
 from install_workflow.databricks.api.client import WorkspaceConnection
 from install_workflow.databricks.api.versioned_file import FileVersion, RecordFiles
 from install_workflow.databricks.api.workspace_files import missing_folders
-from install_workflow.databricks.diff.deployed_games import Filled, PlacementOutcome, Places, recorded
+from install_workflow.databricks.diff.deployed_games import Filled, PlacementOutcome, Places, record_placements
 
 # longer than another process needs to find out that the file is locked
 _LOOK_S = 1.0
@@ -266,7 +266,7 @@ class DeploymentLock:
 
     def _with(self, outcome: PlacementOutcome, plan_id: str) -> DeploymentRecord:
         """Return the record without a claim, and with the jobs as they are."""
-        games = recorded(outcome.places, self._kept.record.games, plan_id, self._clock())
+        games = record_placements(outcome.places, self._kept.record.games, plan_id, self._clock())
         return replace(self._kept.record, games=games, claim=None, filled=dict(outcome.filled))
 
     def _write(self, record: DeploymentRecord) -> None:

@@ -16,7 +16,7 @@ from demux.core.delta.app_transactions import Batch
 from demux.core.delta.parquet_writer import TableWriter, commit_files
 from demux.core.delta.record_table import RecordTable
 from demux.core.delta.rewrite_rows import join
-from demux.core.error_mapping import named
+from demux.core.error_mapping import as_demux_error
 from demux.core.errors import ErrorKind, ServiceUnavailable, StorageFailed
 from demux.core.storage.files import Storage
 from tests.support.store.stored import access_at
@@ -161,7 +161,7 @@ def test_files_that_were_joined_without_an_answer_hold_each_row_once(
     with proxy.failing("conditional PUT", Fault.LOST) as hit, pytest.raises(OSError, match="Generic S3") as failed:
         join(storage.table(table.path), 2**20)
     assert len(hit) == 1
-    assert named(failed.value).kind is ErrorKind.TRANSIENT
+    assert as_demux_error(failed.value).kind is ErrorKind.TRANSIENT
     join(storage.table(table.path), 2**20)
     assert _numbers(table) == [("x", 0), ("x", 1), ("x", 2)]
 

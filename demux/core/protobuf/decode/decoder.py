@@ -30,7 +30,7 @@ from demux.core.protobuf.decode.canonical_batch import (
     read_all,
 )
 from demux.core.protobuf.decode.canonical_form import Canonical
-from demux.core.protobuf.decode.lowered_descriptor import lowered
+from demux.core.protobuf.decode.lowered_descriptor import lower_message
 from demux.core.protobuf.decode.reference_parser import MalformedRow, ReferenceParser, Row
 from demux.core.protobuf.decode.unknown_fields import Leftovers
 from demux.core.protobuf.schema.column_mapping import Message as MessageShape
@@ -78,7 +78,9 @@ class PayloadDecoder:
         self._readable = Readable(files, pool, message)
         self._canonical = Canonical(self._readable, quick_check(descriptor, self.shape))
         self._rules = ArrowRules(pool)
-        self._fast: CanonicalReader | None = parser(lowered(self.shape, "proto3")) if can_parse(self.shape) else None
+        self._fast: CanonicalReader | None = (
+            parser(lower_message(self.shape, "proto3")) if can_parse(self.shape) else None
+        )
 
     def decode(self, given: pa.Array | Sequence[bytes]) -> DecodedBatch:
         """Return every payload's row or the reason why it has none; an array is BINARY, without NULLs."""

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from demux.core.error_mapping import named
+from demux.core.error_mapping import as_demux_error
 from demux.core.errors import (
     ConcurrentChange,
     DemuxError,
@@ -28,7 +28,7 @@ Caused by: java.io.IOException: No space left on device
 
 def test_an_error_in_our_words_comes_back_as_it_is() -> None:
     error = SchemaUnknown("No such schema.", "Register it.")
-    assert named(error) is error
+    assert as_demux_error(error) is error
 
 
 @pytest.mark.parametrize(
@@ -43,7 +43,7 @@ def test_an_error_in_our_words_comes_back_as_it_is() -> None:
     ],
 )
 def test_a_full_or_forbidden_storage_is_terminal_and_says_that_nothing_is_lost(error: Exception, sign: str) -> None:
-    told = named(error)
+    told = as_demux_error(error)
     assert isinstance(told, StorageFailed)
     assert told.kind is ErrorKind.TERMINAL
     assert told.message.startswith(f"The storage refused to work ({sign}): ")
@@ -58,7 +58,7 @@ def test_a_full_or_forbidden_storage_is_terminal_and_says_that_nothing_is_lost(e
     ],
 )
 def test_the_conflict_of_two_writers_is_a_concurrent_change(text: str) -> None:
-    error = named(RuntimeError(text))
+    error = as_demux_error(RuntimeError(text))
     assert isinstance(error, ConcurrentChange)
     assert error.kind is ErrorKind.TRANSIENT
     assert error.message == f"Another writer changed the table meanwhile: RuntimeError: {text}."
@@ -77,21 +77,21 @@ def test_the_conflict_of_two_writers_is_a_concurrent_change(text: str) -> None:
     ],
 )
 def test_a_lost_worker_or_a_silent_server_is_an_unavailable_service(text: str) -> None:
-    error = named(RuntimeError(text))
+    error = as_demux_error(RuntimeError(text))
     assert isinstance(error, ServiceUnavailable)
     assert error.kind is ErrorKind.TRANSIENT
     assert error.message == f"A server or a worker did not answer: RuntimeError: {text}."
 
 
 def test_a_failure_without_a_name_of_its_own_keeps_its_sentence_and_points_to_the_log() -> None:
-    told = named(KeyError("col_chess_game_7"))
+    told = as_demux_error(KeyError("col_chess_game_7"))
     assert isinstance(told, TaskFailed)
     assert (told.kind, told.message) == (ErrorKind.TERMINAL, "KeyError: 'col_chess_game_7'.")
     assert "log file" in told.remedy
 
 
 def test_the_deepest_cause_of_a_java_trace_is_the_sentence() -> None:
-    told = named(RuntimeError(JAVA_TRACE))
+    told = as_demux_error(RuntimeError(JAVA_TRACE))
     assert told.message == (
         "The storage refused to work (No space left on device): java.io.IOException: No space left on device."
     )
@@ -112,7 +112,7 @@ def test_the_deepest_cause_of_a_java_trace_is_the_sentence() -> None:
     ],
 )
 def test_a_sentence_is_one_short_line_with_one_full_stop(error: Exception, cause: str) -> None:
-    assert named(error).message == cause
+    assert as_demux_error(error).message == cause
 
 
 def test_what_a_worker_raised_is_the_sentence_and_not_what_java_says_of_it() -> None:
@@ -123,7 +123,10 @@ def test_what_a_worker_raised_is_the_sentence_and_not_what_java_says_of_it() -> 
         "ValueError: Length of names (13) does not match length of arrays (15)\n\n"
         "\tat org.apache.spark.api.python.BasePythonRunner\nCaused by: java.lang.Exception: less\n"
     )
-    assert named(RuntimeError(text)).message == "ValueError: Length of names (13) does not match length of arrays (15)."
+    assert (
+        as_demux_error(RuntimeError(text)).message
+        == "ValueError: Length of names (13) does not match length of arrays (15)."
+    )
 
 
 def test_the_sentences_of_an_error_are_its_text() -> None:
@@ -133,12 +136,12 @@ def test_the_sentences_of_an_error_are_its_text() -> None:
 
 
 def test_a_conflict_of_two_writers_is_transient_even_when_it_names_the_file() -> None:
-    error = named(RuntimeError("ConcurrentAppendException: caused by FileAlreadyExistsException: 0001.json"))
+    error = as_demux_error(RuntimeError("ConcurrentAppendException: caused by FileAlreadyExistsException: 0001.json"))
     assert (error.condition, error.kind) == ("CONCURRENT_CHANGE", ErrorKind.TRANSIENT)
 
 
 def test_a_server_that_refuses_the_connection_is_transient() -> None:
-    assert named(ConnectionRefusedError("refused")).kind is ErrorKind.TRANSIENT
+    assert as_demux_error(ConnectionRefusedError("refused")).kind is ErrorKind.TRANSIENT
 
 
 class SparkConnectGrpcException(Exception):
@@ -157,7 +160,7 @@ class SparkConnectGrpcException(Exception):
     ],
 )
 def test_a_connect_server_that_went_away_is_told_with_what_to_do(text: str) -> None:
-    error = named(SparkConnectGrpcException(text))
+    error = as_demux_error(SparkConnectGrpcException(text))
     assert isinstance(error, SessionLost)
     assert error.message.startswith(
         "The Spark Connect server does not answer, or does not know this session any more: "
@@ -166,5 +169,5 @@ def test_a_connect_server_that_went_away_is_told_with_what_to_do(text: str) -> N
 
 
 def test_what_else_a_connect_server_says_is_no_lost_session() -> None:
-    assert not isinstance(named(SparkConnectGrpcException("[DIVIDE_BY_ZERO] Division by zero.")), SessionLost)
-    assert "Spark Connect server" not in named(OSError("StatusCode.UNAVAILABLE")).message
+    assert not isinstance(as_demux_error(SparkConnectGrpcException("[DIVIDE_BY_ZERO] Division by zero.")), SessionLost)
+    assert "Spark Connect server" not in as_demux_error(OSError("StatusCode.UNAVAILABLE")).message

@@ -10,7 +10,7 @@ import pytest
 from deltalake import DeltaTable
 
 from demux.core.errors import ConcurrentChange
-from demux.core.root.lock import unlocked
+from demux.core.root.lock import no_lock
 from demux.core.storage.files import Storage
 from demux.core.streaming.bronze_offset import BronzeOffset
 from deserializer.silver.file_quarantine import Quarantine
@@ -38,7 +38,7 @@ def test_quarantine_is_made_and_written_while_its_lock_is_held(tmp_path: Path) -
 
 def test_bad_rows_that_another_process_has_put_here_meanwhile_are_not_put_here_twice(tmp_path: Path) -> None:
     def opened() -> Quarantine:
-        table = Quarantine(Storage(), str(tmp_path / "quarantine"), str(tmp_path / "dropped"), "fleet", unlocked)
+        table = Quarantine(Storage(), str(tmp_path / "quarantine"), str(tmp_path / "dropped"), "fleet", no_lock)
         table.refresh()
         return table
 

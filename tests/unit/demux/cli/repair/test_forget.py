@@ -21,7 +21,7 @@ from demux.core.root.layout import Layout
 from demux.core.streaming.bronze_offset import BronzeOffset
 from demux.core.tables import DROPPED, QUARANTINE, SILVER_ORIGIN
 from demux.operations.erasure import requests
-from demux.operations.erasure.requests import ErasureRequest, carry_out, unfinished, write_down
+from demux.operations.erasure.requests import ErasureRequest, carry_out, unfinished_requests, write_down
 from demux.operations.erasure.results import ALL_READ, RemovedRows
 from demux.operations.erasure.search import SearchScope, search_game
 from demux.operations.predicate.parser import parse
@@ -163,10 +163,10 @@ def test_a_copy_that_was_read_after_the_request_was_written_down_goes_too(layout
     with search_game(scope(layout), GAME, 0) as search:
         assert search.rows is not None
         write_down(None, layout, request, search.rows, MOMENT)
-    assert unfinished(None, layout) == (request,)
+    assert unfinished_requests(None, layout) == (request,)
     removed = carry_out(None, layout, request, ALL_READ)
     assert removed == RemovedRows("a", GAME, silver=3, bronze=4, quarantine=1)
-    assert unfinished(None, layout) == ()
+    assert unfinished_requests(None, layout) == ()
     assert carry_out(None, layout, request, ALL_READ) == RemovedRows("a", GAME, 0, 0, 0)
     assert sorted(batch for _, batch in read(layout.removed, "offset", "batch_id")) == [0, 0, 0, 1]
 
