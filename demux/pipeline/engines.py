@@ -53,7 +53,7 @@ class _FleetEngine:
             if tried:
                 stop.wait(min(_MOST_WAIT_S, run.retry_wait_s * 2 ** (tried - 1)))
             again = tried < run.retries and not stop.is_set()
-            for decoded in self._decoded(tuple(waiting)):
+            for decoded in self._decode(tuple(waiting)):
                 error = decoded.error
                 if again and error is not None and error.kind is ErrorKind.TRANSIENT:
                     continue
@@ -62,10 +62,10 @@ class _FleetEngine:
                 report = None if error else decoded.report
                 yield TaskEnd(waiting.pop(decoded.game), report, error, decoded.seconds, decoded.commit)
 
-    def _decoded(self, games: tuple[str, ...]) -> Iterator[GameResult]:
+    def _decode(self, games: tuple[str, ...]) -> Iterator[GameResult]:
         ended: set[str] = set()
         try:
-            for decoded in self._there().decode(games, datetime.now(timezone.utc)):
+            for decoded in self._open_fleet().decode(games, datetime.now(timezone.utc)):
                 ended.add(decoded.game)
                 yield decoded
         except Exception as error:  # of each game that has not ended, as a stream would
@@ -75,7 +75,7 @@ class _FleetEngine:
             failure = as_demux_error(error)
             yield from (GameResult(game, None, failure) for game in games if game not in ended)
 
-    def _there(self) -> Fleet:
+    def _open_fleet(self) -> Fleet:
         place = self._place
         if self._fleet is None or self._visits != place.visits:
             # others were here: the tables are not what the fleet knows of them

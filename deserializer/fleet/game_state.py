@@ -205,11 +205,11 @@ class GameStates:
             # a writer died between its two commits: at least what it had read is read again
             ends = [at for at, piece in enumerate(pieces, 1) if piece.after >= bad]
             taken = pieces[: max(len(taken), ends[0])] if ends else pieces
-            settled = self._settled(game, table, taken, quarantine)
+            settled = self._committed_ids(game, table, taken, quarantine)
         waiting = sum(piece.rows for piece in pieces[len(taken) :])
         return PendingGame(game, table, position, taken, waiting, settled)
 
-    def _settled(
+    def _committed_ids(
         self, game: str, table: GameTable, pieces: Iterable[FileGroup], quarantine: QuarantineTable
     ) -> frozenset[str]:
         """Return the ids of the pieces' records that are in quarantine or in silver already."""

@@ -105,7 +105,7 @@ class Fleet:
                 yield GameResult(one.game, GameReport(one.game, 0, 0, 0, (), one.rows_waiting), None)
         active = {game: one for game, one in due.items() if one.pieces}
         written, bad = self._written(active, now)
-        refused = self._quarantined(active, written, bad)
+        refused = self._commit_quarantine(active, written, bad)
         # upkeep takes as long as several commits: it begins while the others commit
         by_files = sorted(_games_of_kind(SilverTable, active), key=lambda game: not active[game].table.needs_upkeep)
         copies = max(_COPIES, self._threads)
@@ -127,7 +127,7 @@ class Fleet:
             lambda game, paths: games.work(due[game], paths),
         )
 
-    def _quarantined(
+    def _commit_quarantine(
         self, due: Mapping[str, PendingGame], written: Mapping[str, Sequence[WrittenGame]], bad: Sequence[TableFile]
     ) -> DemuxError | None:
         """Commit the bad rows of all games, those too that fail later; return why that was not possible."""

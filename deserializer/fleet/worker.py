@@ -280,7 +280,7 @@ def unknown_refs(files: Iterable[Any], decisions: Decisions) -> dict[SchemaRef, 
     found: Counter[SchemaRef] = Counter()
     for file in files:
         counted = (
-            conform_table(file.read(columns=_there(file, REF)), REF).group_by(names).aggregate([([], "count_all")])
+            conform_table(file.read(columns=_columns_in(file, REF)), REF).group_by(names).aggregate([([], "count_all")])
         )
         for row in counted.to_pylist():
             found[SchemaRef(*(row[name] for name in names))] += row["count_all"]
@@ -292,14 +292,14 @@ def bronze_rows(files: Iterable[Any], without: frozenset[str]) -> Iterator[pa.Re
     settled = pa.array(sorted(without), pa.string()) if without else None
     for file in files:
         # the other cores have tasks of their own: threads would only wait for one another
-        for batch in file.iter_batches(batch_rows(file.metadata), columns=_there(file, INPUT), use_threads=False):
+        for batch in file.iter_batches(batch_rows(file.metadata), columns=_columns_in(file, INPUT), use_threads=False):
             table = conform_table(pa.Table.from_batches([batch]), INPUT)
             if settled is not None:
                 table = table.filter(pc.invert(pc.is_in(table.column("record_id"), settled)))
             yield from table.to_batches()
 
 
-def _there(file: Any, columns: Struct) -> list[str]:
+def _columns_in(file: Any, columns: Struct) -> list[str]:
     # files are older than some columns
     names = set(file.schema_arrow.names)
     return [column.name for column in columns if column.name in names]

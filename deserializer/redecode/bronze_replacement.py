@@ -120,7 +120,10 @@ class BronzeReplacement:
         if bad:
             self.quarantine.append(bad, {})
         with ThreadPoolExecutor(self.threads, thread_name_prefix="commit") as pool:
-            return {**failed, **dict(zip(written, pool.map(self._committed, written, written.values()), strict=True))}
+            return {
+                **failed,
+                **dict(zip(written, pool.map(self._replace_rows, written, written.values()), strict=True)),
+            }
 
     def _add(
         self,
@@ -205,7 +208,7 @@ class BronzeReplacement:
         one.rebuilt = rebuilt_table(one.table.schema, answers, contract, rows)
         return one.rebuilt.decisions
 
-    def _committed(self, game: str, parts: Sequence[WrittenGame]) -> Redecoded | DemuxError:
+    def _replace_rows(self, game: str, parts: Sequence[WrittenGame]) -> Redecoded | DemuxError:
         """Replace the rows of a game by what was written; return why that was not possible."""
         one, files = self._games[game], [file for part in parts for file in part.silver]
         error = error_of(parts)

@@ -55,7 +55,7 @@ class Quarantine:
             TableUnsuited: its files cannot be written without Spark.
         """
         if self._open is not None:
-            self._open = self._storage.renewed(self._open, self.path)
+            self._open = self._storage.renew(self._open, self.path)
             self._open.update_incremental()
             return
         try:

@@ -184,7 +184,7 @@ class SilverTable:
     def refresh(self) -> None:
         """Read what others did to the table."""
         if self._open is not None:
-            self._open = self._storage.renewed(self._open, self.path)
+            self._open = self._storage.renew(self._open, self.path)
             self._open.update_incremental()
             self._unread_commits = 0
             self._read()
@@ -198,11 +198,11 @@ class SilverTable:
         """
         assert self._open is not None
         needs_upkeep = self.needs_upkeep
-        if self._appended(files, app_id, version):
+        if self._try_append(files, app_id, version):
             self._seen[app_id] = version
             if needs_upkeep:
                 newest = self._open.version() + self._unread_commits
-                self._open = self._storage.renewed(self._open, self.path)
+                self._open = self._storage.renew(self._open, self.path)
                 newest = keep_up(self._storage, self._open, self.path, newest, self._texts)
                 self._unread_commits = newest - self._open.version()
                 self._texts.clear()
@@ -248,7 +248,7 @@ class SilverTable:
                 f"Another process wrote {self.path} meanwhile.", "Run the same command again; nothing is lost."
             )
 
-    def _appended(self, files: Sequence[TableFile], app_id: str, version: int) -> bool:
+    def _try_append(self, files: Sequence[TableFile], app_id: str, version: int) -> bool:
         assert self._open is not None
         try:
             newest = self._open.version() + self._unread_commits
@@ -264,7 +264,7 @@ class SilverTable:
     def _caught_up(self) -> deltalake.DeltaTable | None:
         """Return the table with our own commits; None where there is none."""
         if self._open is not None and self._unread_commits:
-            self._open = self._storage.renewed(self._open, self.path)
+            self._open = self._storage.renew(self._open, self.path)
             self._open.update_incremental()
             self._unread_commits = 0
         return self._open

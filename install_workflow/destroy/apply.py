@@ -104,7 +104,7 @@ def _new(spark: SparkSession, layout: Layout, control: Control, parts: Iterable[
     found = [folder for folder in folders(layout, games, parts) if _is_there(layout.storage, folder)]
     if sum(folder.part is RootPart.TABLES for folder in found) > _MOST_COUNTED:
         return tuple(found)
-    return tuple(_counted(spark, folder) for folder in found)
+    return tuple(_count_rows(spark, folder) for folder in found)
 
 
 def _is_there(storage: Storage, folder: Folder) -> bool:
@@ -116,7 +116,7 @@ def _is_there(storage: Storage, folder: Folder) -> bool:
             return any(file.bytes for file in storage.files(folder.path))
 
 
-def _counted(spark: SparkSession, folder: Folder) -> Folder:
+def _count_rows(spark: SparkSession, folder: Folder) -> Folder:
     match folder.part:
         case RootPart.TABLES:
             # by path: the catalog need not learn of a table that goes

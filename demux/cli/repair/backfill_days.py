@@ -243,12 +243,12 @@ def _days_to_do(
     spark: SparkSession | None, layout: Layout, wanted: BackfillRequest
 ) -> tuple[tuple[Day, ...], Backfill | None, Mapping[str, int]]:
     """Return the days of a backfill, the backfill that it continues, and the rows that say of no day, by game."""
-    found = _there(spark, layout, wanted)
+    found = _days_in_bronze(spark, layout, wanted)
     before = find_unfinished_backfill(backfills(spark, layout, 1, wanted), wanted)
     return to_do(found.days, before), before, found.undated
 
 
-def _there(spark: SparkSession | None, layout: Layout, wanted: BackfillRequest) -> BronzeDays:
+def _days_in_bronze(spark: SparkSession | None, layout: Layout, wanted: BackfillRequest) -> BronzeDays:
     """Return the days that bronze has of the requested games with a table."""
     if (bronze := plain_bronze(layout)) is not None:
         rows = rows_by_day_of_files(layout.storage, bronze, layout.bronze, wanted.games)

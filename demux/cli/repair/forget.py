@@ -171,7 +171,7 @@ class _Forgetting:
                     f"{count_text(len(left), 'part')} of requests before this are not done: without --dry-run"
                 )
             return []
-        return [self._carried_out(request, self._read_by(request.game)) for request in left]
+        return [self._carried_out(request, self._last_batch_read(request.game)) for request in left]
 
     def _search(self, games: Iterable[str]) -> list[SearchResult]:
         found = []
@@ -182,7 +182,7 @@ class _Forgetting:
         return found
 
     def _found(self, game: str | None) -> SearchResult:
-        with self._searched(game) as search:
+        with self._search_game(game) as search:
             return search.found
 
     def _remove(self, found: Iterable[SearchResult]) -> list[RemovedRows]:
@@ -199,13 +199,13 @@ class _Forgetting:
 
     def _written_down(self, request: ErasureRequest) -> bool:
         """Write down what goes of a game; return whether there is anything."""
-        with self._searched(request.game) as search:
+        with self._search_game(request.game) as search:
             if search.rows is not None:
                 now = datetime.now(timezone.utc)
                 write_down(self._scope.spark, self._scope.layout, request, search.rows, now)
             return search.rows is not None
 
-    def _searched(self, game: str | None) -> AbstractContextManager[SearchOutcome]:
+    def _search_game(self, game: str | None) -> AbstractContextManager[SearchOutcome]:
         if game is None:
             return search_without_game(self._scope)
         return search_game(self._scope, game, self._read_batch(game))
@@ -232,16 +232,16 @@ class _Forgetting:
             self._scope = replace(self._scope, spark=session_of(self._place.spark))
         return self._place
 
-    def _read_by(self, game: str | None) -> int:
+    def _last_batch_read(self, game: str | None) -> int:
         return ALL_READ if game is None else read_batch(self._scope.spark, self._scope.layout, game)
 
     def _read_batch(self, game: str) -> int:
         """Return the last batch that the game has read, after it has read its unread rows, if it may and can."""
-        batch = self._read_by(game)
+        batch = self._last_batch_read(game)
         if self._dry_run or not rows_after(self._scope, game, batch) or not self._is_decoded_here(game):
             return batch
         self._decode(Task(game, names_of(game).task_key, "this machine"))
-        return self._read_by(game)
+        return self._last_batch_read(game)
 
     def _is_decoded_here(self, game: str) -> bool:
         known = self._place.control.known_games().get(game)

@@ -216,7 +216,7 @@ class Storage:
                     raise damage_error(f"The table {path}", text.partition("\n")[0]) from error
                 raise
 
-    def renewed(self, table: deltalake.DeltaTable, path: str) -> deltalake.DeltaTable:
+    def renew(self, table: deltalake.DeltaTable, path: str) -> deltalake.DeltaTable:
         """Return a table that was kept open, or opened again where the credentials that it has are to be renewed."""
         # what it was opened with, which it does not say otherwise
         is_old = self.access.unity_catalog is not None and table._storage_options != self._table(path)[1]
@@ -297,7 +297,7 @@ class Storage:
             return where.key, None
         options = {**self.access.table_options(where.scheme), **self.access.timeouts}
         if self.access.unity_catalog is not None:
-            # those of now: a table has them as long as it is open (`renewed`)
+            # those of now: a table has them as long as it is open (`renew`)
             given = self.access.unity_catalog.credentials().client_options()
             options |= {name.upper(): value for name, value in given.items()}
         return where.url, options

@@ -65,13 +65,13 @@ class WorkspaceConnection:
         query: Mapping[str, object] | None = None,
         body: Mapping[str, object] | None = None,
     ) -> dict[str, Any]:
-        """Return the JSON object that is answered; raises as `tried` does, and is tried again like it.
+        """Return the JSON object that is answered; raises as `retry` does, and is tried again like it.
 
         Args:
             path: without the host.
             doing: what it is for, continuing after "to".
         """
-        return self.tried(doing, lambda: self.once(method, path, query, body))
+        return self.retry(doing, lambda: self.once(method, path, query, body))
 
     def read(
         self, path: str, doing: str, of: Callable[[dict[str, Any]], T], query: Mapping[str, object] | None = None
@@ -80,7 +80,7 @@ class WorkspaceConnection:
 
         Where `of` breaks, the answer is not what it should be, and the call is tried again.
         """
-        return self.tried(doing, lambda: of(self.once("GET", path, query)))
+        return self.retry(doing, lambda: of(self.once("GET", path, query)))
 
     def once(
         self,
@@ -89,7 +89,7 @@ class WorkspaceConnection:
         query: Mapping[str, object] | None = None,
         body: Mapping[str, object] | None = None,
     ) -> dict[str, Any]:
-        """Return the JSON object that is answered; tried once, to be called within `tried`."""
+        """Return the JSON object that is answered; tried once, to be called within `retry`."""
         data = None if body is None else json.dumps(body).encode()
         value = parse_json(self.answer(method, path, query, data, "application/json").content)
         if not isinstance(value, dict):
@@ -104,7 +104,7 @@ class WorkspaceConnection:
         data: bytes | None = None,
         content_type: str = "application/octet-stream",
     ) -> HttpAnswer:
-        """Return the answer, whatever its status; one try, to be called within `tried`.
+        """Return the answer, whatever its status; one try, to be called within `retry`.
 
         Args:
             path: without the host; it is quoted here.
@@ -124,7 +124,7 @@ class WorkspaceConnection:
             failure = HttpUnusable(f"answered with {rejected.message}")
         raise failure
 
-    def tried(self, doing: str, call: Callable[[], T]) -> T:
+    def retry(self, doing: str, call: Callable[[], T]) -> T:
         """Return the result of the call; repeats it after transient failures.
 
         Raises:

@@ -236,7 +236,7 @@ class DeploymentLock:
             ConcurrentChange: another command has changed the deployment since `begin`.
         """
         before = self._kept.record
-        after = self._with(outcome, plan_id)
+        after = self._updated_record(outcome, plan_id)
         # claims of dead installers are removed too
         if after == before:
             return False
@@ -261,10 +261,10 @@ class DeploymentLock:
         self._write(replace(self._kept.record, claim=claim, filled=filled))
 
     def _free(self, plan_id: str, outcome: PlacementOutcome) -> None:
-        self._write(self._with(outcome, plan_id))
+        self._write(self._updated_record(outcome, plan_id))
         self._who.presence.leave(self._who.process)
 
-    def _with(self, outcome: PlacementOutcome, plan_id: str) -> DeploymentRecord:
+    def _updated_record(self, outcome: PlacementOutcome, plan_id: str) -> DeploymentRecord:
         """Return the record without a claim, and with the jobs as they are."""
         games = record_placements(outcome.places, self._kept.record.games, plan_id, self._clock())
         return replace(self._kept.record, games=games, claim=None, filled=dict(outcome.filled))

@@ -112,7 +112,7 @@ class Workspace:
             tried = True
             return int(self.connection.once("POST", f"{_JOBS}/create", body=body)["job_id"])
 
-        return self.connection.tried(f"create the job {settings.get('name')}", attempt)
+        return self.connection.retry(f"create the job {settings.get('name')}", attempt)
 
     def reset(self, job_id: int, settings: JobJson) -> None:
         """Replace all settings of a job; safe to call twice.
