@@ -167,11 +167,11 @@ def bad_rows(part: SchemaBatch, game: str, query_id: str, batch_id: int, now: da
     """Return what did not decode in the columns of quarantine, quarantined by this query and batch at this time."""
     rows = part.rows.take(pa.array([row for row, _ in part.bad], pa.int64()))
     sentences = pa.array([sentence for _, sentence in part.bad], pa.string())
-    told = pa.RecordBatch.from_arrays(
+    rows_with_sentences = pa.RecordBatch.from_arrays(
         [*rows.columns, sentences], names=[*("bytes" if c.name == "payload" else c.name for c in INPUT), "sentence"]
     )
     return add_constants(
-        told,
+        rows_with_sentences,
         QUARANTINE,
         stage=Stage.SILVER.value,
         cause=part.cause,

@@ -274,7 +274,7 @@ def require_found(found: Collection[Day], wanted: BackfillRequest, there: Span |
     """
     if found:
         return
-    told = "without a first day" if wanted.first is None else f"from {wanted.first}"
+    beginning = "without a first day" if wanted.first is None else f"from {wanted.first}"
     until = "without a last one" if wanted.last is None else f"to {wanted.last}"
     if there is None:
         raise RangeInvalid(
@@ -282,7 +282,7 @@ def require_found(found: Collection[Day], wanted: BackfillRequest, there: Span |
             "Records without a time are decoded again by `demux rebuild --game NAME` alone.",
         )
     raise RangeInvalid(
-        f"Bronze has no record of these games in the range {told} {until}.",
+        f"Bronze has no record of these games in the range {beginning} {until}.",
         f"It has records from {there.first} to {there.last}: name a range in there.",
         first=there.first,
         last=there.last,

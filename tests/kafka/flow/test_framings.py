@@ -231,10 +231,10 @@ def test_a_guid_that_the_registry_does_not_give_decodes_by_a_replay_once_the_rig
     assert cause == "UNKNOWN_SCHEMA"
     assert "gives no GUIDs, so it has no schema " in sentence
     guided = root.settings.registries["guided"]
-    told = root.settings.model_copy(
+    settings = root.settings.model_copy(
         update={"registries": {"guided": guided.model_copy(update={"games": ("guid-*", "lost")})}}
     )
-    assert replayed(Root(root.spark, told)) == {"lost": (1, 0)}
+    assert replayed(Root(root.spark, settings)) == {"lost": (1, 0)}
     row = only(root.silver("lost"))
     assert (row["c"], row["_schema_id"]) == ("it is deep", ids["guided"])
 

@@ -43,11 +43,11 @@ def test_an_error_in_our_words_comes_back_as_it_is() -> None:
     ],
 )
 def test_a_full_or_forbidden_storage_is_terminal_and_says_that_nothing_is_lost(error: Exception, sign: str) -> None:
-    told = as_demux_error(error)
-    assert isinstance(told, StorageFailed)
-    assert told.kind is ErrorKind.TERMINAL
-    assert told.message.startswith(f"The storage refused to work ({sign}): ")
-    assert told.remedy.endswith("nothing is lost.")
+    error = as_demux_error(error)
+    assert isinstance(error, StorageFailed)
+    assert error.kind is ErrorKind.TERMINAL
+    assert error.message.startswith(f"The storage refused to work ({sign}): ")
+    assert error.remedy.endswith("nothing is lost.")
 
 
 @pytest.mark.parametrize(
@@ -84,15 +84,15 @@ def test_a_lost_worker_or_a_silent_server_is_an_unavailable_service(text: str) -
 
 
 def test_a_failure_without_a_name_of_its_own_keeps_its_sentence_and_points_to_the_log() -> None:
-    told = as_demux_error(KeyError("col_chess_game_7"))
-    assert isinstance(told, TaskFailed)
-    assert (told.kind, told.message) == (ErrorKind.TERMINAL, "KeyError: 'col_chess_game_7'.")
-    assert "log file" in told.remedy
+    error = as_demux_error(KeyError("col_chess_game_7"))
+    assert isinstance(error, TaskFailed)
+    assert (error.kind, error.message) == (ErrorKind.TERMINAL, "KeyError: 'col_chess_game_7'.")
+    assert "log file" in error.remedy
 
 
 def test_the_deepest_cause_of_a_java_trace_is_the_sentence() -> None:
-    told = as_demux_error(RuntimeError(JAVA_TRACE))
-    assert told.message == (
+    error = as_demux_error(RuntimeError(JAVA_TRACE))
+    assert error.message == (
         "The storage refused to work (No space left on device): java.io.IOException: No space left on device."
     )
 
