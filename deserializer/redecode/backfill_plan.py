@@ -166,16 +166,16 @@ def request_backfill(games: Iterable[str], since: datetime | None, until: dateti
     return BackfillRequest(tuple(sorted(set(games))), first, last)
 
 
-def to_do(found: Sequence[Day], before: Backfill | None) -> tuple[Day, ...]:
+def to_do(days: Sequence[Day], before: Backfill | None) -> tuple[Day, ...]:
     """Return the tasks of a backfill, by game and day.
 
     Args:
-        found: the days that bronze has now.
+        days: the days that bronze has now.
         before: the same backfill as a run before has left it; None where it begins.
     """
     done = {(day.game, day.day): day for day in (() if before is None else before.days) if day.state is DayState.DONE}
-    days = (done.get((day.game, day.day), day) for day in found)
-    return tuple(sorted(days, key=lambda day: (day.game, day.day)))
+    tasks = (done.get((day.game, day.day), day) for day in days)
+    return tuple(sorted(tasks, key=lambda day: (day.game, day.day)))
 
 
 def find_unfinished_backfill(backfills: Iterable[Backfill], wanted: BackfillRequest) -> Backfill | None:
@@ -261,18 +261,18 @@ def estimate(days: Iterable[Day], rates: Mapping[str, float], parallelism: int) 
     return _seconds(days, rates, sum(rates.values()) / len(rates), parallelism)
 
 
-def require_found(found: Collection[Day], wanted: BackfillRequest, there: Span | None) -> None:
+def require_found(days: Collection[Day], wanted: BackfillRequest, there: Span | None) -> None:
     """Check that bronze has a row of the range, of any game.
 
     Args:
-        found: the days that it has.
+        days: the days that it has.
         wanted: what is asked for.
         there: from which day to which one bronze has rows of these games; None where it has none with a time.
 
     Raises:
         RangeInvalid: it has none.
     """
-    if found:
+    if days:
         return
     beginning = "without a first day" if wanted.first is None else f"from {wanted.first}"
     until = "without a last one" if wanted.last is None else f"to {wanted.last}"

@@ -88,11 +88,11 @@ def statements(table: str, before: Struct, description: Description, at_once: bo
     """
     if not description.is_new:
         return []
-    said = [f"COMMENT ON TABLE {table} IS {sql_string(description.comment)}"] if description.comment else []
+    of_table = [f"COMMENT ON TABLE {table} IS {sql_string(description.comment)}"] if description.comment else []
     changed = list(_changed(before, description.all_columns, ""))
     size = _AT_ONCE if at_once else 1
     parts = [", ".join(changed[at : at + size]) for at in range(0, len(changed), size)]
-    return [*said, *(f"ALTER TABLE {table} ALTER COLUMN {part}" for part in parts)][:_MAX_STATEMENTS]
+    return [*of_table, *(f"ALTER TABLE {table} ALTER COLUMN {part}" for part in parts)][:_MAX_STATEMENTS]
 
 
 def _sources(

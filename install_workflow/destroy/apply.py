@@ -52,21 +52,21 @@ def list_removable(
 
 def remove_from_root(
     layout: Layout,
-    found: Iterable[Folder],
+    folders: Iterable[Folder],
     report: Callable[[Folder], None] = lambda _: None,
     unregister: Callable[[str], None] = lambda _: None,
 ) -> None:
     """Remove the folders; a second call removes what is left.
 
     Args:
-        found: what goes, as `list_removable` has it.
+        folders: what goes, as `list_removable` has it.
         report: called for each removed folder.
         unregister: called with the path of each table before its removal, so that a catalog forgets it.
     """
-    found = tuple(found)
-    if found:
-        layout.storage.write_text(layout.removal, to_text(found, layout))
-    for folder in found:
+    folders = tuple(folders)
+    if folders:
+        layout.storage.write_text(layout.removal, to_text(folders, layout))
+    for folder in folders:
         if folder.part is RootPart.TABLES:
             unregister(folder.path)
         layout.storage.delete_folder(folder.path)

@@ -129,25 +129,25 @@ class _Forgetting:
         games = self._with_spark(self._games)
         self._with_spark(lambda: _require_columns(self._scope, games))
         finished = self._finish()
-        found = self._search(games)
+        results = self._search(games)
         if json:
-            print_json(found_content(found))
+            print_json(found_content(results))
             return ExitCode.OK
-        _print(found_text(found))
-        if not any(one.rows for one in found):
+        _print(found_text(results))
+        if not any(one.rows for one in results):
             console.print("no record matches")
         elif self._dry_run:
             console.print("nothing was removed")
         else:
             if not self._force:
-                require_some(self._scope.predicate, found)
+                require_some(self._scope.predicate, results)
             # a person who thinks about the answer must not hold up a stream
             with self._place.away():
                 ask()
-            finished += self._remove(one for one in found if one.rows)
+            finished += self._remove(one for one in results if one.rows)
         if finished:
             _print(removed_text(finished))
-        left = [*left_text(found, self._scope.unreadable_too)]
+        left = [*left_text(results, self._scope.unreadable_too)]
         _print(left)
         return ExitCode.UNSEARCHED if left and not self._dry_run else ExitCode.OK
 
@@ -178,19 +178,19 @@ class _Forgetting:
         with console.status("searching …"):
             for name in [*games, *([] if self._wanted else [None])]:
                 self._step()
-                found.append(self._with_spark(partial(self._found, name)))
+                found.append(self._with_spark(partial(self._search_one, name)))
         return found
 
-    def _found(self, game: str | None) -> SearchResult:
+    def _search_one(self, game: str | None) -> SearchResult:
         with self._search_game(game) as search:
-            return search.found
+            return search.result
 
-    def _remove(self, found: Iterable[SearchResult]) -> list[RemovedRows]:
+    def _remove(self, results: Iterable[SearchResult]) -> list[RemovedRows]:
         """Remove the records, return the results; games are searched again, as others may have written meanwhile."""
         removed = []
         request_id = uuid.uuid4().hex[:12]
         with console.status("removing …"):
-            for one in found:
+            for one in results:
                 self._step()
                 request = ErasureRequest(request_id, one.game)
                 if self._with_spark(partial(self._written_down, request)):

@@ -24,21 +24,21 @@ FINAL = (
 )
 
 
-def found_text(found: Sequence[SearchResult]) -> Iterator[RenderableType]:
+def found_text(results: Sequence[SearchResult]) -> Iterator[RenderableType]:
     """Yield the text of a search: a line for each game with a match, and the games that could not be searched."""
-    shown = [one for one in found if one.rows or one.unreadable]
+    shown = [one for one in results if one.rows or one.unreadable]
     if shown:
         yield _found_table(shown)
-    searched = [one for one in found if one.game is not None and not one.lacks]
+    searched = [one for one in results if one.game is not None and not one.lacks]
     clean = sum(not one.rows and not one.unreadable for one in searched)
     if clean:
         yield Text(f"{count_text(clean, 'game')} with nothing that is meant")
-    yield from map(Text, _not_searched(found))
+    yield from map(Text, _not_searched(results))
 
 
-def found_content(found: Iterable[SearchResult]) -> ForgetJson:
+def found_content(results: Iterable[SearchResult]) -> ForgetJson:
     """Return the same as JSON data."""
-    return {"games": list(found)}
+    return {"games": list(results)}
 
 
 def removed_text(removed: Sequence[RemovedRows]) -> Iterator[RenderableType]:
@@ -60,11 +60,11 @@ def removed_text(removed: Sequence[RemovedRows]) -> Iterator[RenderableType]:
     yield Text(FINAL)
 
 
-def left_text(found: Iterable[SearchResult], unreadable_too: bool) -> Iterator[Text]:
+def left_text(results: Iterable[SearchResult], unreadable_too: bool) -> Iterator[Text]:
     """Yield why the command must be run again, or with more."""
-    found = tuple(found)
-    unsearched = sum(one.unsearched for one in found)
-    suspect = 0 if unreadable_too else sum(one.suspect for one in found)
+    results = tuple(results)
+    unsearched = sum(one.unsearched for one in results)
+    suspect = 0 if unreadable_too else sum(one.suspect for one in results)
     if unsearched:
         yield Text(
             f"{count_text(unsearched, 'row')} of bronze could not be searched, as they are not decoded yet (a game "
@@ -79,9 +79,9 @@ def left_text(found: Iterable[SearchResult], unreadable_too: bool) -> Iterator[T
         )
 
 
-def _not_searched(found: Iterable[SearchResult]) -> Iterator[str]:
-    found = tuple(found)
-    lacking = [one for one in found if one.lacks]
+def _not_searched(results: Iterable[SearchResult]) -> Iterator[str]:
+    results = tuple(results)
+    lacking = [one for one in results if one.lacks]
     if lacking:
         columns = first_few(sorted({printable(path) for path in chain.from_iterable(one.lacks for one in lacking)}))
         names = first_few([printable(one.game or "") for one in lacking])

@@ -91,34 +91,35 @@ def record_text(looked: DecodedRecord) -> Iterator[Text]:
     yield from _content_lines(looked)
 
 
-def records_text(found: Sequence[DecodedRecord], rows: int) -> Iterator[Text]:
+def records_text(records: Sequence[DecodedRecord], rows: int) -> Iterator[Text]:
     """Yield the records, and how many there are."""
-    for looked in found:
+    for looked in records:
         yield from record_text(looked)
-    if rows > len(found):
-        yield Text(f"the newest {len(found)} of {count_text(rows, 'row')}: --limit shows more")
+    if rows > len(records):
+        yield Text(f"the newest {len(records)} of {count_text(rows, 'row')}: --limit shows more")
 
 
-def records_content(found: Sequence[DecodedRecord], rows: int) -> RecordsJson:
+def records_content(records: Sequence[DecodedRecord], rows: int) -> RecordsJson:
     """Return the same as JSON data."""
-    return {"rows": rows, "records": [_record_json(looked) for looked in found]}
+    return {"rows": rows, "records": [_record_json(looked) for looked in records]}
 
 
-def drop_text(found: Sequence[Droppable], before: datetime) -> Iterator[Text]:
+def drop_text(groups: Sequence[Droppable], before: datetime) -> Iterator[Text]:
     """Yield a line for each cause and game that a drop removes, and the sum."""
-    for one in found[:_MOST_LINES]:
+    for one in groups[:_MOST_LINES]:
         game = "without a game" if one.game is None else f"of {_cut(printable(one.game))}"
         yield Text(f"- drop {count_text(one.rows, 'row')} {printable(one.cause)} {game}")
-    if len(found) > _MOST_LINES:
+    if len(groups) > _MOST_LINES:
         yield Text(
-            f"- and {count_text(total(found[_MOST_LINES:]), 'row')} of {len(found) - _MOST_LINES} more causes and games"
+            f"- and {count_text(total(groups[_MOST_LINES:]), 'row')} of {len(groups) - _MOST_LINES} more causes "
+            "and games"
         )
-    yield Text(f"{count_text(total(found), 'row')} quarantined before {_moment(before)}")
+    yield Text(f"{count_text(total(groups), 'row')} quarantined before {_moment(before)}")
 
 
-def drop_content(found: Sequence[Droppable], before: datetime) -> DropJson:
+def drop_content(groups: Sequence[Droppable], before: datetime) -> DropJson:
     """Return the same as JSON data."""
-    return {"before": before.isoformat(), "rows": total(found), "groups": [*found]}
+    return {"before": before.isoformat(), "rows": total(groups), "groups": [*groups]}
 
 
 def _whose(key: GroupKey) -> str:

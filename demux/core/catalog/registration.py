@@ -158,14 +158,14 @@ def _place_of(spark: SparkSession, name: CatalogName) -> str | None:
     return places[-1] if places else None
 
 
-def _conflict(name: CatalogName, path: str, found: str | None) -> CatalogConflict:
-    is_at = "that is not a table at a path" if found is None else f"at {found}"
+def _conflict(name: CatalogName, path: str, other_path: str | None) -> CatalogConflict:
+    is_at = "that is not a table at a path" if other_path is None else f"at {other_path}"
     return CatalogConflict(
         f"The catalog has a {name.full_name} already {is_at}, and this one is at {path}.",
         "Rename or drop that one, or name another schema in the section tables of the settings; nothing was replaced, "
         "and no row is lost.",
         table=name.full_name,
-        found=found,
+        found=other_path,
         location=path,
     )
 

@@ -152,12 +152,12 @@ class Lease:
             except (DemuxError, OSError):
                 return
 
-    def _taken(self, found: Tagged | None, before: LeaseState | None) -> bool:
+    def _taken(self, tagged: Tagged | None, before: LeaseState | None) -> bool:
         number = 1 if before is None else before.number + 1
         state = LeaseState(number, self._holder, self._token, self._now(), self._period_s)
         asked_s = self._clock()
-        if found is not None:
-            tag = self._storage.replace(self._path, state.data, found.tag)
+        if tagged is not None:
+            tag = self._storage.replace(self._path, state.data, tagged.tag)
         else:
             tag = self._storage.read_tagged(self._path).tag if self._storage.create(self._path, state.data) else None
         if tag is None:

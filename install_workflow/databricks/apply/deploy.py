@@ -280,11 +280,11 @@ def deployment_of(databricks: DatabricksSettings) -> str:
     return databricks.name
 
 
-def _compared(jobs: Sequence[Job], found: DeploymentJobs, filled: Filled) -> WorkspacePlan:
+def _compared(jobs: Sequence[Job], deployed_jobs: DeploymentJobs, filled: Filled) -> WorkspacePlan:
     """Return the plan, which mentions a foreign job only where one of ours has its name."""
-    names = {*(job.settings.get("name") for job in jobs), *(job.settings.get("name") for job in found.jobs)}
-    deployed = [replace(job, filled=filled.get(job.job_id)) for job in found.jobs]
-    return compare(jobs, deployed, [job for job in found.foreign if job.name in names])
+    names = {*(job.settings.get("name") for job in jobs), *(job.settings.get("name") for job in deployed_jobs.jobs)}
+    deployed = [replace(job, filled=filled.get(job.job_id)) for job in deployed_jobs.jobs]
+    return compare(jobs, deployed, [job for job in deployed_jobs.foreign if job.name in names])
 
 
 def _written(plan: WorkspacePlan) -> frozenset[int]:
@@ -327,13 +327,13 @@ def _require_catalog(workspace: Workspace, catalog: str | None) -> None:
         GrantsApi(workspace.connection).require(catalog)
 
 
-def _require_own_root(found: DeploymentJobs, root: str) -> None:
-    if found.sharing:
-        named = ", ".join(f"{job.deployment} (job {job.job_id})" for job in found.sharing)
+def _require_own_root(deployed_jobs: DeploymentJobs, root: str) -> None:
+    if deployed_jobs.sharing:
+        named = ", ".join(f"{job.deployment} (job {job.job_id})" for job in deployed_jobs.sharing)
         raise PlanRefused(
             f"There are jobs of other deployments on the root {root}, which would run the same checkpoints: {named}.",
             "Name another root, or destroy the other deployment first.",
-            jobs=tuple(job.job_id for job in found.sharing),
+            jobs=tuple(job.job_id for job in deployed_jobs.sharing),
         )
 
 

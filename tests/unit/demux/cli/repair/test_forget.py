@@ -140,7 +140,7 @@ def test_what_was_dropped_from_quarantine_is_searched_in_bronze(layout: Layout) 
     write(layout.dropped, DROPPED, [{**dropped, **position(2)}, {**dropped, **position(3)}])
     deltalake.DeltaTable(layout.quarantine).delete("offset IN (2, 3)")
     with search_game(scope(layout), GAME, ALL_READ) as search:
-        assert (search.found.quarantine, search.found.bronze, search.found.unreadable) == (0, 4, 2)
+        assert (search.result.quarantine, search.result.bronze, search.result.unreadable) == (0, 4, 2)
         assert search.rows is not None
         rows = [row for batch in search.rows for row in batch.to_pylist()]
     assert sorted((row["offset"], row["batch_id"]) for row in rows) == [(0, 0), (2, 0), (4, 0), (4, 1)]
@@ -148,14 +148,14 @@ def test_what_was_dropped_from_quarantine_is_searched_in_bronze(layout: Layout) 
 
 def test_rows_that_their_game_has_not_read_stay(layout: Layout) -> None:
     with search_game(scope(layout), GAME, 0) as search:
-        assert (search.found.unsearched, search.found.bronze) == (3, 3)
+        assert (search.result.unsearched, search.result.bronze) == (3, 3)
         assert search.rows is not None
         rows = [row for batch in search.rows for row in batch.to_pylist()]
     # of the record that bronze has twice, the copy that is read
     assert sorted((row["offset"], row["batch_id"]) for row in rows) == [(0, 0), (2, 0), (4, 0)]
     with search_game(scope(layout), GAME, -1) as search:
         # all of it waits
-        assert (search.found.rows, search.rows, search.found.unsearched) == (0, None, 8)
+        assert (search.result.rows, search.rows, search.result.unsearched) == (0, None, 8)
 
 
 def test_a_copy_that_was_read_after_the_request_was_written_down_goes_too(layout: Layout) -> None:

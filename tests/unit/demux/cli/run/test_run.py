@@ -90,7 +90,7 @@ def test_games_that_were_stopped_before_they_began_are_an_interruption(
         )
 
     monkeypatch.setattr(flow, "command_context", stopped)
-    monkeypatch.setattr(flow, "_found", lambda place, wanted, ignore_unknown: list(wanted))
+    monkeypatch.setattr(flow, "_find_games", lambda place, wanted, ignore_unknown: list(wanted))
     with pytest.raises(typer.Exit) as end:
         flow.deserialize(
             Settings(), games=["chess", "chess"], keys=["go"], json=False, wait=False, ignore_unknown=False
