@@ -25,16 +25,16 @@ from demux.core.delta.parquet_writer import (
     FILES,
     TableFile,
     TableWriter,
+    add_constants,
     commit_files,
     encode_files,
     schema_json,
-    stamped,
     takes_files,
 )
-from demux.core.errors import TableUnsuited, TaskInterrupted
+from demux.core.errors import ConcurrentChange, TableUnsuited
 from demux.core.root.layout import Layout
 from demux.core.root.lock import TableLock
-from demux.core.spark.map_in_arrow import ArrowFunction, Batches, map_in_arrow, numbered
+from demux.core.spark.map_in_arrow import ArrowFunction, Batches, map_in_arrow, number_rows
 from demux.core.storage.open_tables import OpenTables
 from demux.core.tables import QUARANTINE
 
@@ -86,16 +86,16 @@ def to_files(wrapper: WrapperFormat, layout: Layout, batch: Batch, now: datetime
             TableWriter(storage, bronze, columns, PARTITION) as good,
             TableWriter(storage, quarantine, QUARANTINE) as bad,
         ):
-            for first, records in numbered(batches):
+            for first, records in number_rows(batches):
                 found = take_apart(records, wrapper, batch, first)
                 causes, rows = found.fields.causes, found.rows()
                 if causes.null_count < len(causes):
                     rows = rows.filter(causes.is_null())
-                good.add(stamped(rows, columns, ingested_at=now, batch_id=batch.batch_id))
+                good.add(add_constants(rows, columns, ingested_at=now, batch_id=batch.batch_id))
                 if causes.null_count < len(causes):
                     refused = found.examined().filter(causes.is_valid())
                     bad.add(
-                        stamped(
+                        add_constants(
                             refused,
                             QUARANTINE,
                             stage=Stage.BRONZE.value,
@@ -121,7 +121,7 @@ def _prepared(tables: OpenTables, path: str, columns: Struct, partition_by: str 
             table=path,
         )
     if wanted != now and not alter_after(tables.storage, table, path, wanted.jsonValue()):
-        raise TaskInterrupted(
+        raise ConcurrentChange(
             f"Another process wrote {path} meanwhile.", "Run the same command again; nothing is lost."
         )
     return table

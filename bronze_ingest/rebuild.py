@@ -28,7 +28,7 @@ from demux.core.settings.source import CleanUp, SourceKind
 from demux.core.storage.files import Storage
 from demux.core.streaming.bronze_offset import BronzeOffset
 from demux.core.tables import DROPPED, QUARANTINE, REMOVED, ROUNDS, SILVER_ORIGIN
-from demux.core.text import counted
+from demux.core.text import count_text
 
 _MAX_SHOWN = 5
 
@@ -77,7 +77,8 @@ def _require_none_forgotten(spark: SparkSession, layout: Layout) -> None:
     forgotten = removed.where(F.col("reason") == RemovalReason.FORGOTTEN.value).select("record_id").distinct().count()
     if forgotten:
         raise ForgottenWouldReturn(
-            f"A rebuild from the source may bring back {counted(forgotten, 'record')} that were forgotten on request.",
+            f"A rebuild from the source may bring back {count_text(forgotten, 'record')} that were forgotten on "
+            "request.",
             "Remove them from the source first; `demux rebuild --bronze --accept-return` then takes in what it has, "
             "and `demux forget` must be given once more for persons who are still there.",
             records=forgotten,

@@ -27,7 +27,7 @@ from demux.core.delta.parquet_writer import schema_json
 from demux.core.errors import CheckpointLost, DemuxError, SettingsInvalid, TableLost
 from demux.core.reports import IngestReport, total
 from demux.core.root.layout import Layout, layout_of
-from demux.core.root.lock import TableLock, unlocked
+from demux.core.root.lock import TableLock, no_lock
 from demux.core.settings.settings import Settings, Sink
 from demux.core.settings.source import SourceKind
 from demux.core.storage.files import Storage
@@ -43,7 +43,7 @@ def ingest(
     spark: SparkSession,
     settings: Settings,
     trigger: Trigger = TAKE_ALL,
-    lock: TableLock = unlocked,
+    lock: TableLock = no_lock,
     *,
     accept_gaps: bool = False,
     on_batch: Callable[[IngestReport], None] = lambda _: None,
@@ -114,10 +114,10 @@ def require_checkpoint(spark: SparkSession, layout: Layout) -> None:
         TableLost: the checkpoint is there, and the table is gone: what that held would not come back.
     """
     storage, table, checkpoint = layout.storage, layout.bronze, layout.bronze_checkpoint
-    found = read_checkpoint(storage, checkpoint)
+    stream_state = read_checkpoint(storage, checkpoint)
     if not storage.table_exists(table):
         # every batch that is done has made the table
-        if found.done >= 0:
+        if stream_state.done >= 0:
             raise TableLost(
                 f"The table {table} is gone, and the query that wrote it has its checkpoint {checkpoint}.",
                 "Run `demux rebuild --bronze` to make the table again from its source, or put the table back.",
@@ -125,11 +125,11 @@ def require_checkpoint(spark: SparkSession, layout: Layout) -> None:
                 checkpoint=checkpoint,
             )
         return
-    if found.query_id is not None and found.begun >= 0:
-        written = newest_transaction(storage, table, found.query_id)
-        if written is None or written <= found.begun:
+    if stream_state.query_id is not None and stream_state.begun >= 0:
+        written = newest_transaction(storage, table, stream_state.query_id)
+        if written is None or written <= stream_state.begun:
             return
-        state = f"is older than the table: it knows batch {found.begun}, the table has batch {written}"
+        state = f"is older than the table: it knows batch {stream_state.begun}, the table has batch {written}"
     elif _has_rows(spark, storage, table) or _has_rows(spark, storage, layout.quarantine, Stage.BRONZE):
         state = "is gone"
     else:

@@ -14,7 +14,7 @@ from demux.core.delta.app_transactions import Batch
 from demux.core.delta.batch_commit import REFUSED, BatchCounts, Target, commit
 from demux.core.root.layout import Layout
 from demux.core.root.lock import TableLock
-from demux.core.spark.map_in_arrow import ArrowFunction, Batches, map_in_arrow, numbered
+from demux.core.spark.map_in_arrow import ArrowFunction, Batches, map_in_arrow, number_rows
 from demux.core.tables import QUARANTINE
 
 
@@ -55,7 +55,7 @@ def to_fields(wrapper: WrapperFormat, batch: Batch) -> ArrowFunction:
     """Return a function that takes source records apart, into the columns of `with_fields`."""
 
     def convert(batches: Batches) -> Batches:
-        for first, records in numbered(batches):
+        for first, records in number_rows(batches):
             yield take_apart(records, wrapper, batch, first).rows()
 
     return convert
@@ -65,7 +65,7 @@ def to_refused(wrapper: WrapperFormat, batch: Batch) -> ArrowFunction:
     """Return a function that gives the bad source records as they came, in the columns of `EXAMINED`."""
 
     def convert(batches: Batches) -> Batches:
-        for first, records in numbered(batches):
+        for first, records in number_rows(batches):
             examined = take_apart(records, wrapper, batch, first).examined()
             yield examined.filter(examined.column("cause").is_valid())
 

@@ -101,7 +101,7 @@ def unwrap(values: pa.Array, headers: pa.Array, wrapper: WrapperFormat, malforme
         pieces = [(row, malformed[row].as_py()) for row in _where(malformed.is_valid())]
         refused.refuse_each(pieces, Cause.MALFORMED_FILE, "{}")
     refused.refuse(_where(values.is_null()), Cause.MALFORMED_WRAPPER, "The record has no value.")
-    columns = _decoded(_bare(values, wrapper.wrapper, refused), envelope, refused)
+    columns = _decode_envelopes(_bare(values, wrapper.wrapper, refused), envelope, refused)
     game_name = _game_names(column_at(columns, envelope.game), wrapper, refused)
     own_id = pa.nulls(len(values), pa.int32())
     if envelope.schema_id is not None:
@@ -122,7 +122,7 @@ def unwrap(values: pa.Array, headers: pa.Array, wrapper: WrapperFormat, malforme
             frames = frames_in_headers(framed)
             refused.refuse(_where(framed.is_null()), Cause.MALFORMED_FRAME, f"The record has no header {HEADER}.")
             refused.refuse_each(frames.bad, Cause.MALFORMED_FRAME, f"The header {HEADER} has no frame: {{}}.")
-    schema_id = _agreed(own_id, frames, refused)
+    schema_id = _reconcile_ids(own_id, frames, refused)
     return Unwrapped(game_name, schema_id, frames.guid, frames.indexes, payload, extra, *refused.arrays())
 
 
@@ -164,7 +164,7 @@ def _bare(values: pa.Array, framing: WrapperFraming, refused: _Refusals) -> pa.A
             return after_frames(values, frames.lengths)
 
 
-def _decoded(values: pa.Array, envelope: Envelope, refused: _Refusals) -> list[pa.Array]:
+def _decode_envelopes(values: pa.Array, envelope: Envelope, refused: _Refusals) -> list[pa.Array]:
     """Return the envelope's columns, NULL in the rows of refused records."""
     whole = refused.good()
     decoder = decoder_of(envelope.descriptor_set, envelope.message)
@@ -223,7 +223,7 @@ def _last_headers(headers: pa.Array) -> pa.Array:
     return pairs.field(1).take(pa.array(last, mask=last < 0))
 
 
-def _agreed(own: pa.Array, frames: Frames, refused: _Refusals) -> pa.Array:
+def _reconcile_ids(own: pa.Array, frames: Frames, refused: _Refusals) -> pa.Array:
     """Return the frame's ids, and the wrapper's own where the frame has none; 0 means none in the wrapper.
 
     A GUID is not compared with the wrapper's id: only the registry knows which id it has.

@@ -12,7 +12,7 @@ import numpy.typing as npt
 from producer import events
 from producer.events import EventWriter, Words, payloads, random_words
 from producer.faults import Fault, spoil
-from producer.records import Records, head, wrapped
+from producer.records import Records, head, wrap_payload
 
 Made = Counter[tuple[str, Fault | None]]
 
@@ -87,6 +87,6 @@ def _fill(
     for at, payload, detail in zip(positions.tolist(), made, details, strict=True):
         fault = fault_of.get(at)
         if fault is None:
-            values[at] = wrapped(head_bytes, payload)
+            values[at] = wrap_payload(head_bytes, payload)
         else:
             values[at] = spoil(fault, writer.game.name, writer.schema_id, payload, detail)

@@ -5,7 +5,7 @@ from __future__ import annotations
 from enum import Enum
 
 from demux.core.causes import Cause
-from producer.records import head, wrapped
+from producer.records import head, wrap_payload
 
 
 class Fault(Enum):
@@ -66,15 +66,15 @@ def spoil(fault: Fault, game_name: str, schema_id: int, payload: bytes, word: in
         case Fault.NOT_A_WRAPPER:
             return _NEVER_A_TAG + word.to_bytes(8, "big")
         case Fault.TRUNCATED_WRAPPER:
-            return wrapped(head(game_name, schema_id), payload)[: -1 - word % len(payload)]
+            return wrap_payload(head(game_name, schema_id), payload)[: -1 - word % len(payload)]
         case Fault.NULL_VALUE:
             return None
         case Fault.EMPTY_GAME_NAME | Fault.LONG_GAME_NAME | Fault.CONTROL_CHARACTERS:
-            return wrapped(head(_bad_name(fault, game_name), schema_id), payload)
+            return wrap_payload(head(_bad_name(fault, game_name), schema_id), payload)
         case Fault.UNKNOWN_SCHEMA_ID | Fault.ZERO_SCHEMA_ID | Fault.NEGATIVE_SCHEMA_ID:
-            return wrapped(head(game_name, _bad_id(fault, word)), payload)
+            return wrap_payload(head(game_name, _bad_id(fault, word)), payload)
         case _:
-            return wrapped(head(game_name, schema_id), _bad_payload(fault, payload, word))
+            return wrap_payload(head(game_name, schema_id), _bad_payload(fault, payload, word))
 
 
 def _bad_name(fault: Fault, game_name: str) -> str:

@@ -87,7 +87,7 @@ def head(game_name: str, schema_id: int) -> bytes:
     return _GAME_NAME + varint(len(name)) + name + _SCHEMA_ID + varint(schema_id)
 
 
-def wrapped(head_bytes: bytes, payload: bytes) -> bytes:
+def wrap_payload(head_bytes: bytes, payload: bytes) -> bytes:
     """Return the wrapper around the payload."""
     size = len(payload)
     return head_bytes + _PAYLOAD + (bytes((size,)) if size < 128 else varint(size)) + payload

@@ -22,7 +22,7 @@ from demux.core.reports import IngestReport
 from demux.core.root.layout import Layout
 from demux.core.settings.settings import Settings
 from demux.core.streaming.query import Every
-from producer.records import head, wrapped
+from producer.records import head, wrap_payload
 from tools.servers.broker import start_broker
 
 _TRIGGER_S = 1.0
@@ -155,7 +155,7 @@ def _together(found: list[Lag]) -> Lag:
 
 def _write_archive(folder: Path, files: int) -> None:
     folder.mkdir(parents=True)
-    record = wrapped(head("history", 1), b"\x0a\x07history" + b"\x12\x50" + b"x" * 80)
+    record = wrap_payload(head("history", 1), b"\x0a\x07history" + b"\x12\x50" + b"x" * 80)
     # hidden from the stream; the others are this one by another name
     content = folder / ".content"
     content.write_bytes((len(record).to_bytes(1, "big") + record) * _RECORDS_PER_FILE)
@@ -166,7 +166,7 @@ def _write_archive(folder: Path, files: int) -> None:
 def _send(bootstrap: str, topic: str, is_enough: Callable[[], bool]) -> int:
     """Return how many records were sent."""
     producer = Producer({"bootstrap.servers": bootstrap, "linger.ms": 0})
-    record = wrapped(head("live", 1), b"\x0a\x04live")
+    record = wrap_payload(head("live", 1), b"\x0a\x04live")
     began, sent = time.monotonic(), 0
     while not is_enough():
         while sent < (time.monotonic() - began) * _LIVE_PER_S:

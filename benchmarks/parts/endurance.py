@@ -157,7 +157,7 @@ def _read_while(table: str, work: Any) -> Reads:
     return found
 
 
-def scans(table: str, begun: Event, over: Event, told: Connection[Reads, Reads]) -> None:
+def scans(table: str, begun: Event, over: Event, results: Connection[Reads, Reads]) -> None:
     """Scan the table until it is over, and tell what was met; the first scan is not counted."""
     found, rows = Reads([], []), len(DeltaTable(table).to_pyarrow_table())
     begun.set()
@@ -172,4 +172,4 @@ def scans(table: str, begun: Event, over: Event, told: Connection[Reads, Reads])
             found.failures.append(f"{type(error).__name__}: {str(error).splitlines()[0]}")
         found.seconds.append(time.perf_counter() - started)
         over.wait(_BETWEEN_SCANS_S)
-    told.send(found)
+    results.send(found)

@@ -65,8 +65,10 @@ def at_once(bench: Bench, sizes: Sizes, store: StoreSettings, server: ObjectStor
             by_spark = {Sink.SPARK.value: bench.root_in("s3://demux/spark", store, Sink.SPARK)}
             few = Sizes(rows=sizes.rows, versions=sizes.versions, warm=1, repeats=_SPARK_ROUNDS - 1)
             spark, ours = _silver(rounds(bench, by_spark, games, few)[Sink.SPARK.value]), _silver(spent[STORE])
-            told = f"{spark:.1f} s / {ours:.2f} s"
-            found.bars.append(Bar(f"decoding in a store, {games} games, `run.sink: spark` / ours", told, spark / ours))
+            figures = f"{spark:.1f} s / {ours:.2f} s"
+            found.bars.append(
+                Bar(f"decoding in a store, {games} games, `run.sink: spark` / ours", figures, spark / ours)
+            )
 
 
 def late(bench: Bench, sizes: Sizes, store: StoreSettings, slow: SlowStore, found: Found) -> Iterator[None]:
@@ -205,15 +207,15 @@ def _decoding(
     games: int, sizes: Sizes, spent: Mapping[str, Sequence[Spent]], name: str, bar: float | None, what: str
 ) -> Bar:
     disk, other = _silver(spent[DISK]), _silver(spent[name])
-    told = f"{other:.2f} s / {disk:.2f} s"
-    return Bar(f"decoding, {games} games x {sizes.rows:,} rows, {what}", told, other / disk, most=bar)
+    figures = f"{other:.2f} s / {disk:.2f} s"
+    return Bar(f"decoding, {games} games x {sizes.rows:,} rows, {what}", figures, other / disk, most=bar)
 
 
 def _without_server(games: int, sizes: Sizes, spent: Mapping[str, Sequence[Spent]], cpu_s: float) -> Bar:
     """Return the ratio as it is where the server has cores of its own; all of them are busy while games decode."""
     disk, store = _silver(spent[DISK]), _silver(spent[STORE]) - cpu_s / PARALLELISM
-    told = f"{cpu_s:.2f} s of CPU on {PARALLELISM} cores"
-    return Bar(f"the same, {games} games x {sizes.rows:,} rows, without the server's own part", told, store / disk)
+    figures = f"{cpu_s:.2f} s of CPU on {PARALLELISM} cores"
+    return Bar(f"the same, {games} games x {sizes.rows:,} rows, without the server's own part", figures, store / disk)
 
 
 @contextmanager

@@ -112,8 +112,8 @@ def _bench(folder: Path, store: StoreSettings, plots: Path) -> Iterator[Bench]:
 
 def _from_kafka(bench: Bench, store: StoreSettings) -> Bar:
     speeds = stored(bench.spark, bench.folder / "kafka", store)
-    told = f"{speeds[STORE]:,.0f} / {speeds[DISK]:,.0f} records a second"
-    return Bar("bronze from Kafka, store / disk", told, speeds[STORE] / speeds[DISK], least=0.8)
+    figures = f"{speeds[STORE]:,.0f} / {speeds[DISK]:,.0f} records a second"
+    return Bar("bronze from Kafka, store / disk", figures, speeds[STORE] / speeds[DISK], least=0.8)
 
 
 def _settings(folder: Path, url: str) -> StoreSettings:

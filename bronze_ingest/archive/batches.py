@@ -64,11 +64,13 @@ def _read_otherwise(batch_id: int, before: Reading) -> SettingsInvalid:
     )
 
 
-def _is_written(layout: Layout, found: StreamCheckpoint) -> bool:
+def _is_written(layout: Layout, checkpoint: StreamCheckpoint) -> bool:
     """Return whether a table has something of the unfinished batch."""
-    assert found.query_id is not None
+    assert checkpoint.query_id is not None
     tables = [table for table in (layout.bronze, layout.quarantine) if layout.storage.table_exists(table)]
-    return any(newest_transaction(layout.storage, table, found.query_id) == found.unfinished for table in tables)
+    return any(
+        newest_transaction(layout.storage, table, checkpoint.query_id) == checkpoint.unfinished for table in tables
+    )
 
 
 def with_files(storage: Storage, checkpoint: str, on_batch: OnBatch) -> OnBatch:

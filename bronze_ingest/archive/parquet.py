@@ -16,8 +16,8 @@ from bronze_ingest.archive.record_batch import (
     MAX_BATCH_ROWS,
     MAX_PIECE_BYTES,
     MAX_RECORD_BYTES,
-    archived,
     batch_of,
+    build_archive_batch,
     piece,
 )
 from demux.core.columns.arrow import arrow_type
@@ -131,7 +131,7 @@ def _converted(path: str, batch: pa.RecordBatch, names: dict[str, str], first: i
         yield from _converted(path, batch.slice(0, half), names, first)
         yield from _converted(path, batch.slice(half), names, first + half)
     else:
-        yield archived(path, values, optional, pa.array(range(first, first + len(batch)), pa.int64()))
+        yield build_archive_batch(path, values, optional, pa.array(range(first, first + len(batch)), pa.int64()))
 
 
 def _malformed(

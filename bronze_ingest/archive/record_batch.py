@@ -88,10 +88,12 @@ def batch_of(path: str, rows: RecordRows) -> pa.RecordBatch:
     """Return the rows in the columns of `ARCHIVED`."""
     optional = _optional(rows)
     sentences = [rows.sentences.get(at) for at in range(len(rows.values))] if rows.sentences else None
-    return archived(path, pa.array(rows.values, pa.binary()), optional, pa.array(rows.starts, pa.int64()), sentences)
+    return build_archive_batch(
+        path, pa.array(rows.values, pa.binary()), optional, pa.array(rows.starts, pa.int64()), sentences
+    )
 
 
-def archived(
+def build_archive_batch(
     path: str, values: pa.Array, optional: list[pa.Array], starts: pa.Array, sentences: list[str | None] | None = None
 ) -> pa.RecordBatch:
     """Return a batch in the columns of `ARCHIVED`.

@@ -31,7 +31,7 @@ def kafka_stream(spark: SparkSession, kafka: KafkaSettings, incarnations: Mappin
     """
     options = java_options(kafka, os.environ)
     _hide_in_plans(spark, options)
-    reader = spark.readStream.format("kafka").options(**{**stream_options(kafka), **options.revealed()})
+    reader = spark.readStream.format("kafka").options(**{**stream_options(kafka), **options.reveal()})
     optional = [F.col(column.name) for column in SOURCE_OPTIONAL]
     return reader.load().select("value", *optional, _record_id(incarnations).alias("record_id"))
 

@@ -19,17 +19,19 @@ def place_of_column(frame: DataFrame, name: str, *types: str) -> int:
     Raises:
         ArgumentInvalid: there is no such column, there are two, or it is of another type.
     """
-    found = [at for at, one in enumerate(frame.columns) if one == name]
-    found = found or [at for at, one in enumerate(frame.columns) if one.lower() == name.lower()]
-    if len(found) != 1:
+    indexes = [at for at, one in enumerate(frame.columns) if one == name]
+    indexes = indexes or [at for at, one in enumerate(frame.columns) if one.lower() == name.lower()]
+    if len(indexes) != 1:
         near = get_close_matches(name, frame.columns, n=1)
-        lack = f"{len(found)} columns" if found else "no column"
+        lack = f"{len(indexes)} columns" if indexes else "no column"
         raise ArgumentInvalid(
             f"The frame has {lack} {name!r}.",
-            f"The nearest name is {near[0]!r}." if near and not found else "Select the column under a name of its own.",
+            f"The nearest name is {near[0]!r}."
+            if near and not indexes
+            else "Select the column under a name of its own.",
             column=name,
         )
-    kind = frame.schema.fields[found[0]].dataType.simpleString()
+    kind = frame.schema.fields[indexes[0]].dataType.simpleString()
     if types and kind not in types:
         raise ArgumentInvalid(
             f"The column {name!r} is {kind.upper()}, not {types[-1].upper()}.",
@@ -37,7 +39,7 @@ def place_of_column(frame: DataFrame, name: str, *types: str) -> int:
             column=name,
             type=kind,
         )
-    return found[0]
+    return indexes[0]
 
 
 def require_free(names: Iterable[str], taken: frozenset[str]) -> None:

@@ -17,7 +17,7 @@ from demux.core.errors import GameUnknown
 from demux.core.extras import on_databricks
 from demux.core.names import names_of
 from demux.core.root.layout import Layout, layout_of, logs_of, s3_access
-from demux.core.root.lock import Access, hold_of, locked
+from demux.core.root.lock import Access, hold_of, hold_root
 from demux.core.schemas.registry_selection import Registries
 from demux.core.settings.loading.loader import load, with_absolute_paths
 from demux.core.settings.settings import Settings
@@ -26,7 +26,7 @@ from demux.core.text import printable
 from demux.operations.quarantine.filter import QuarantineFilter, require_game
 from demux.operations.reconcile.balance import Grain
 from demux.operations.status.model import Status
-from demux.pipeline.status import reached, status_reader
+from demux.pipeline.status import require_root_without_spark, status_reader
 from install_workflow.destroy.apply import require_whole
 
 if TYPE_CHECKING:
@@ -187,7 +187,7 @@ class Root:
         """
         from demux.operations.quarantine.reader import QuarantineReader, games_of
 
-        layout = reached(self.settings, "quarantine is read without Spark")
+        layout = require_root_without_spark(self.settings, "quarantine is read without Spark")
         if game is not None:
             require_game(game, games_of(layout))
         found = QuarantineReader(layout).newest(QuarantineFilter(game, tuple(causes), since=since), most)
@@ -204,11 +204,11 @@ class Root:
             PlanRefused: the plan would end more games than the settings allow.
             TableUnsuited: there is no session, and only Spark opens the root's tables.
         """
-        from demux.core.schemas.registry_selection import registered_if_asked
+        from demux.core.schemas.registry_selection import list_registered_or_warn
         from install_workflow.planning.plan import left_out
         from install_workflow.planning.round_plan import preview_round
 
-        registered = registered_if_asked(self.settings, Registries(self.settings, os.environ), warn)
+        registered = list_registered_or_warn(self.settings, Registries(self.settings, os.environ), warn)
         plan = preview_round(spark, self.settings, Control(spark, self.layout), registered.games).plan
         return replace(plan, waiting=(*plan.waiting, *left_out(registered)))
 
@@ -258,7 +258,7 @@ class Root:
 
         root = self.settings.root
         held: Any = None if on_databricks() else hold_of(self.layout.storage, root, "run", Access.ALONE)
-        with locked(root, "run", wait, Access.ALONE, held) as hold:
+        with hold_root(root, "run", wait, Access.ALONE, held) as hold:
             require_whole(self.layout)
             place = place_of(self.settings, spark, threading.Event(), hold.tables)
             return run_all(place)

@@ -13,7 +13,7 @@ from typer.core import TyperCommand, TyperGroup
 from typer.main import get_command
 
 from demux.cli.options import HELP, MARKUP
-from demux.core.error_mapping import named
+from demux.core.error_mapping import as_demux_error
 from demux.core.errors import ExitCode
 from demux.core.text import printable
 
@@ -104,7 +104,7 @@ def run() -> None:
     except KeyboardInterrupt:
         sys.exit(ExitCode.INTERRUPTED)
     except Exception as error:
-        failure = named(error)
+        failure = as_demux_error(error)
         if failure is not error:
             logging.getLogger("demux").exception("%s", failure.condition)
         errors.print(failure.condition, style="bold red", end=" ")

@@ -19,12 +19,12 @@ import typer
 from rich.console import Console
 from rich.text import Text
 
-from demux.core.error_mapping import named
+from demux.core.error_mapping import as_demux_error
 from demux.core.errors import DemuxError, ExitCode, SettingsInvalid, StorageFailed
 from demux.core.extras import on_databricks
 from demux.core.log_format import formatter_of
 from demux.core.root.layout import layout_of, logs_of, require_root, s3_access
-from demux.core.root.lock import Access, Hold, hold_of, locked
+from demux.core.root.lock import Access, Hold, hold_of, hold_root
 from demux.core.settings.settings import LogFormat, Settings
 from demux.core.text import printable
 
@@ -101,11 +101,11 @@ def command_context(
         command: its name, which other commands show.
 
     Raises:
-        RootLocked, StorageFailed: as `demux.core.root.lock.locked`.
+        RootLocked, StorageFailed: as `demux.core.root.lock.hold_root`.
         RuntimeMissing: Spark is not installed or did not start.
         RemovalUnfinished: see `after_removal`.
     """
-    with locked(settings.root, command, wait, access, _hold(settings, command, access)) as hold:
+    with hold_root(settings.root, command, wait, access, _hold(settings, command, access)) as hold:
         log_to(logs_of(settings.root), settings.log.format)
         yield from _with_spark(settings, after_removal, hold, threading.Event())
 
@@ -116,7 +116,7 @@ def held_root(settings: Settings, command: str, access: Access, *, wait: bool = 
     from demux.pipeline.context import root_of
     from install_workflow.destroy.apply import require_whole
 
-    with locked(settings.root, command, wait, access, _hold(settings, command, access)) as hold:
+    with hold_root(settings.root, command, wait, access, _hold(settings, command, access)) as hold:
         log_to(logs_of(settings.root), settings.log.format)
         stopping = threading.Event()
         with _signals_caught(stopping):
@@ -274,7 +274,7 @@ def each_game(place: CommandContext, games: Iterable[str], doing: str, act: Call
             with console.status(Text(f"{doing} {printable(game)} …")):
                 ended = act(game)
         except Exception as error:  # one game's failure must not stop its neighbours
-            failed.append(named(error))
+            failed.append(as_demux_error(error))
             print_failure(f"{game}: {failed[-1]}")
             continue
         console.print(f"{printable(game)}: {ended}")

@@ -5,13 +5,14 @@ from __future__ import annotations
 import re
 
 from demux.core.errors import (
+    ConcurrentChange,
     DemuxError,
+    ServiceUnavailable,
     SessionLost,
     StorageFailed,
     TableDamaged,
     TableUnsuited,
     TaskFailed,
-    TaskInterrupted,
 )
 from demux.core.extras import missing_extra
 from demux.core.storage.refusals import refusal_in
@@ -33,13 +34,19 @@ _STORAGE = (
     "FileAlreadyExistsException",
     "FileExistsError",
 )
-# errors of Delta and the file system when another writer was faster, or a worker ended
-_TRANSIENT = (
+# errors of Delta when another writer was faster
+_CONCURRENT = (
     "ConcurrentAppendException",
     "ConcurrentWriteException",
     "ConcurrentTransactionException",
     "MetadataChangedException",
     "ProtocolChangedException",
+    "DELTA_CONCURRENT",
+    # of deltalake
+    "CommitFailedError",
+)
+# errors of Spark, Hadoop and Kafka when a worker or a server ended, or did not answer
+_UNAVAILABLE = (
     "ExecutorLostFailure",
     "Python worker exited unexpectedly",
     "FetchFailedException",
@@ -49,9 +56,6 @@ _TRANSIENT = (
     "ConnectException",
     "ConnectionRefusedError",
     "TimeoutError",
-    "DELTA_CONCURRENT",
-    # of deltalake
-    "CommitFailedError",
 )
 # what `deltalake` and Arrow say of a log or a file that was cut, overwritten or removed
 _DAMAGED = re.compile(
@@ -76,7 +80,7 @@ _SESSION_LOST = (
 )
 
 
-def named(error: BaseException) -> DemuxError:
+def as_demux_error(error: BaseException) -> DemuxError:
     """Return the error in our words; a `DemuxError` comes back as it is."""
     if isinstance(error, DemuxError):
         return error
@@ -89,15 +93,17 @@ def named(error: BaseException) -> DemuxError:
         return refused
     reason = _sentence(text)
     if is_damage(text):
-        return damaged("A table of the root", reason)
+        return damage_error("A table of the root", reason)
     if newer := _NEWER.search(text):
         return TableUnsuited(
             f"A table of the root is of a newer version of Delta than this command reads ({newer[0]}).",
             "Install newer packages: pip install --upgrade deltalake; or read it by a newer Spark.",
         )
     # a conflict of two writers may also name the file that both wanted
-    if any(sign in text for sign in _TRANSIENT):
-        return TaskInterrupted(f"The work was interrupted: {reason}.", "Run the same command again.")
+    if any(sign in text for sign in _CONCURRENT):
+        return ConcurrentChange(f"Another writer changed the table meanwhile: {reason}.", "Run the same command again.")
+    if any(sign in text for sign in _UNAVAILABLE):
+        return ServiceUnavailable(f"A server or a worker did not answer: {reason}.", "Run the same command again.")
     found = next((sign for sign in _STORAGE if sign in text), None)
     if found is not None:
         return StorageFailed(
@@ -127,7 +133,7 @@ def is_damage(text: str) -> bool:
     return _DAMAGED.search(text) is not None
 
 
-def damaged(table: str, reason: str) -> TableDamaged:
+def damage_error(table: str, reason: str) -> TableDamaged:
     """Return the error of a table with a commit or a file that is missing or cut."""
     return TableDamaged(
         f"{table} is damaged: a commit or a file of it is missing or cut ({reason}).",

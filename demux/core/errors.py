@@ -319,10 +319,18 @@ class TaskFailed(DemuxError):
     condition = "TASK_FAILED"
 
 
-class TaskInterrupted(DemuxError):
-    """Another writer was quicker, or a worker went away; the same work succeeds later."""
+class ConcurrentChange(DemuxError):
+    """Another process or command changed the same table, record or job meanwhile; the same work succeeds later."""
 
-    condition = "TASK_INTERRUPTED"
+    condition = "CONCURRENT_CHANGE"
+    kind = ErrorKind.TRANSIENT
+    exit_code = ExitCode.TRANSIENT
+
+
+class ServiceUnavailable(DemuxError):
+    """A store, a workspace or a worker of Spark did not answer, or went away; the same work succeeds later."""
+
+    condition = "SERVICE_UNAVAILABLE"
     kind = ErrorKind.TRANSIENT
     exit_code = ExitCode.TRANSIENT
 

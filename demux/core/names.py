@@ -127,7 +127,7 @@ def names_of(game: str) -> GameNames:
     return GameNames(game=game, key=game_key(game))
 
 
-def quoted(identifier: str) -> str:
+def quote_identifier(identifier: str) -> str:
     r"""The identifier between backticks, safe in Spark SQL unless it has `${`, which Spark replaces before parsing."""
     return "`" + identifier.replace("`", "``") + "`"
 
@@ -140,6 +140,6 @@ def sql_string(text: str) -> str:
     return "'" + _SQL_UNSAFE.sub(lambda found: r"\u0024" if found[0] == "$" else "\\" + found[0], text) + "'"
 
 
-def hive_escaped(value: str) -> str:
+def escape_partition_value(value: str) -> str:
     """The partition value as a folder name has it (Spark's `ExternalCatalogUtils.escapePathName`)."""
     return _HIVE_UNSAFE.sub(lambda found: f"%{ord(found[0]):02X}", value)

@@ -16,7 +16,7 @@ def first_few(names: Sequence[str], most: int = 3) -> str:
     return f"{', '.join(names[:most])}{more}"
 
 
-def counted(count: int, word: str) -> str:
+def count_text(count: int, word: str) -> str:
     """Return how many there are, such as `1 game` or `2,000 games`."""
     return f"{count:,} {word}{'' if count == 1 else 's'}"
 

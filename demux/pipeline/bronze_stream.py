@@ -95,7 +95,7 @@ class BronzeStream:
 
     def _start(self) -> None:
         with self._news:
-            # a failure is told before another query begins, or that one's end would hide it
+            # a failure is reported before another query begins, or that one's end would hide it
             if self._under_way or self._failure is not None:
                 return
             self._under_way = True

@@ -16,8 +16,8 @@ from demux.core.extras import on_databricks
 from demux.core.names import names_of
 from demux.core.reports import GameReport, IngestReport
 from demux.core.root.layout import Layout, layout_of
-from demux.core.root.lock import Hold, TableLock, table_lock, unlocked
-from demux.core.schemas.registry_selection import RegisteredGames, Registries, game_schemas, registered_if_asked
+from demux.core.root.lock import Hold, TableLock, no_lock, table_lock
+from demux.core.schemas.registry_selection import RegisteredGames, Registries, game_schemas, list_registered_or_warn
 from demux.core.schemas.store import GameRegistry, SchemaStore
 from demux.core.settings.settings import Settings
 from demux.core.streaming.query import TAKE_ALL, Trigger
@@ -86,7 +86,7 @@ class CommandContext(HeldRoot):
     """
 
     spark: SparkSession
-    tables: TableLock = unlocked
+    tables: TableLock = no_lock
     tags: TableTags | None = None
 
     def check_source(self) -> None:
@@ -97,7 +97,7 @@ class CommandContext(HeldRoot):
 
     def registered(self) -> RegisteredGames:
         """Return the games that the registries name; none, and a warning, where a registry cannot be asked."""
-        return registered_if_asked(self.settings, Registries(self.settings, os.environ), self.warn)
+        return list_registered_or_warn(self.settings, Registries(self.settings, os.environ), self.warn)
 
     def ingest(
         self,

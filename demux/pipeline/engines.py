@@ -7,7 +7,7 @@ from collections.abc import Callable, Iterator
 from datetime import datetime, timezone
 from functools import partial
 
-from demux.core.error_mapping import named
+from demux.core.error_mapping import as_demux_error
 from demux.core.errors import ErrorKind
 from demux.core.reports import GameReport
 from demux.core.settings.settings import Engine
@@ -27,10 +27,10 @@ Decode = Callable[[tuple[Task, ...]], Iterator[TaskEnd[GameReport]]]
 
 def decode_of(place: CommandContext, engine: Engine) -> Decode:
     """Return what decodes games, for all rounds of a command."""
-    return _FleetEngine(place) if engine is Engine.FLEET else partial(_by_streams, place)
+    return _FleetEngine(place) if engine is Engine.FLEET else partial(_decode_by_streams, place)
 
 
-def _by_streams(place: CommandContext, tasks: tuple[Task, ...]) -> Iterator[TaskEnd[GameReport]]:
+def _decode_by_streams(place: CommandContext, tasks: tuple[Task, ...]) -> Iterator[TaskEnd[GameReport]]:
     """Decode each game by a stream of its own, some side by side."""
     yield from run_tasks(place.spark, tasks, lambda task: place.deserialize(task.game), place.settings.run, place.stop)
 
@@ -53,7 +53,7 @@ class _FleetEngine:
             if tried:
                 stop.wait(min(_MOST_WAIT_S, run.retry_wait_s * 2 ** (tried - 1)))
             again = tried < run.retries and not stop.is_set()
-            for decoded in self._decoded(tuple(waiting)):
+            for decoded in self._decode(tuple(waiting)):
                 error = decoded.error
                 if again and error is not None and error.kind is ErrorKind.TRANSIENT:
                     continue
@@ -62,20 +62,20 @@ class _FleetEngine:
                 report = None if error else decoded.report
                 yield TaskEnd(waiting.pop(decoded.game), report, error, decoded.seconds, decoded.commit)
 
-    def _decoded(self, games: tuple[str, ...]) -> Iterator[GameResult]:
+    def _decode(self, games: tuple[str, ...]) -> Iterator[GameResult]:
         ended: set[str] = set()
         try:
-            for decoded in self._there().decode(games, datetime.now(timezone.utc)):
+            for decoded in self._open_fleet().decode(games, datetime.now(timezone.utc)):
                 ended.add(decoded.game)
                 yield decoded
         except Exception as error:  # of each game that has not ended, as a stream would
             _LOG.exception("the fleet failed")
             # a table may have changed who can write it
             self._fleet = None
-            failure = named(error)
+            failure = as_demux_error(error)
             yield from (GameResult(game, None, failure) for game in games if game not in ended)
 
-    def _there(self) -> Fleet:
+    def _open_fleet(self) -> Fleet:
         place = self._place
         if self._fleet is None or self._visits != place.visits:
             # others were here: the tables are not what the fleet knows of them

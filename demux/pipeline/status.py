@@ -22,7 +22,7 @@ def status_reader(settings: Settings) -> Callable[[], Status]:
     Raises:
         SettingsInvalid: only Spark opens the root's tables.
     """
-    layout = reached(settings, "the status is read without Spark")
+    layout = require_root_without_spark(settings, "the status is read without Spark")
     reader = StatusReader(layout)
 
     def read() -> Status:
@@ -40,7 +40,7 @@ def status_reader(settings: Settings) -> Callable[[], Status]:
     return read
 
 
-def reached(settings: Settings, why: str) -> Layout:
+def require_root_without_spark(settings: Settings, why: str) -> Layout:
     """Return the root's layout; `why` its tables are opened without Spark goes into the error.
 
     Raises:

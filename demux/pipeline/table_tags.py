@@ -13,7 +13,7 @@ from demux.core.catalog.spark_tables import read_table
 from demux.core.catalog.sql import held_tags, set_tags
 from demux.core.columns.spark import columns_of_spark, message_in
 from demux.core.columns.types import Struct
-from demux.core.error_mapping import named
+from demux.core.error_mapping import as_demux_error
 from demux.core.errors import DemuxError
 from demux.core.protobuf.schema.comments import CommentSource, comment_source, without_comments
 from demux.core.protobuf.schema.message_selection import has_message
@@ -60,7 +60,7 @@ class TableTags:
                 tag(lambda statement: self._spark.sql(statement).collect(), name, columns, tags)
             self._tagged.add((name, by))
         except (*SPARK_ERRORS, DemuxError) as error:
-            _LOG.warning("The tags of %s are not as the schema says: %s", name.full_name, named(error).message)
+            _LOG.warning("The tags of %s are not as the schema says: %s", name.full_name, as_demux_error(error).message)
 
 
 def tag(run: Run, name: CatalogName, columns: Struct, tags: Tags) -> None:

@@ -13,7 +13,7 @@ from typing import Generic, TypeVar
 from pyspark.sql import SparkSession
 from tenacity import Retrying, retry_if_exception, stop_after_attempt, wait_exponential
 
-from demux.core.error_mapping import named
+from demux.core.error_mapping import as_demux_error
 from demux.core.errors import DemuxError, ErrorKind
 from demux.core.reports import Period
 from demux.core.settings.settings import RunSettings
@@ -66,7 +66,7 @@ def run_tasks(
             report = _with_retries(lambda: work(task), settings, stop)
         except Exception as error:  # one game's failure must not stop its neighbours
             _LOG.exception("task %s failed", task.key, extra={"game": task.game})
-            return TaskEnd(task, None, named(error), time.monotonic() - started)
+            return TaskEnd(task, None, as_demux_error(error), time.monotonic() - started)
         return TaskEnd(task, report, None, time.monotonic() - started)
 
     with ThreadPoolExecutor(max_workers=settings.parallelism, thread_name_prefix="game") as pool:
@@ -84,7 +84,7 @@ def _with_retries(work: Callable[[], Report], settings: RunSettings, stop: threa
     retrying = Retrying(
         stop=stop_after_attempt(settings.retries + 1),
         wait=wait_exponential(multiplier=settings.retry_wait_s),
-        retry=retry_if_exception(lambda error: named(error).kind is ErrorKind.TRANSIENT),
+        retry=retry_if_exception(lambda error: as_demux_error(error).kind is ErrorKind.TRANSIENT),
         sleep=wait,
         reraise=True,
     )

@@ -18,10 +18,10 @@ from demux.core.causes import Cause, Stage
 from demux.core.columns.arrow import arrow_fields, arrow_type, project
 from demux.core.columns.types import Column, Primitive, Struct
 from demux.core.delta.batch_commit import REFUSED
-from demux.core.delta.parquet_writer import stamped
+from demux.core.delta.parquet_writer import add_constants
 from demux.core.protobuf.decode.decoder import decoder_of
 from demux.core.schemas.ref import SchemaRef
-from demux.core.spark.map_in_arrow import ArrowFunction, Batches, gathered
+from demux.core.spark.map_in_arrow import ArrowFunction, Batches, merge_small_batches
 from demux.core.tables import POSITION, QUARANTINE, SILVER_ORIGIN
 from deserializer.decoders.schema_decision import Decisions, Refusal, WriterSchema
 
@@ -101,7 +101,7 @@ def to_refused(decisions: Decisions, game: str, query_id: str, batch_id: int, no
 
 def parts_of(batches: Batches, decisions: Decisions) -> Iterator[SchemaBatch]:
     """Yield what becomes of the rows of each schema ref of each batch, which have the columns of `INPUT`."""
-    for batch in gathered(batches):
+    for batch in merge_small_batches(batches):
         for ref, rows in by_ref(batch.select([column.name for column in INPUT])):
             yield decode_part(rows, ref, decisions.of(ref), decisions)
 
@@ -167,11 +167,11 @@ def bad_rows(part: SchemaBatch, game: str, query_id: str, batch_id: int, now: da
     """Return what did not decode in the columns of quarantine, quarantined by this query and batch at this time."""
     rows = part.rows.take(pa.array([row for row, _ in part.bad], pa.int64()))
     sentences = pa.array([sentence for _, sentence in part.bad], pa.string())
-    told = pa.RecordBatch.from_arrays(
+    rows_with_sentences = pa.RecordBatch.from_arrays(
         [*rows.columns, sentences], names=[*("bytes" if c.name == "payload" else c.name for c in INPUT), "sentence"]
     )
-    return stamped(
-        told,
+    return add_constants(
+        rows_with_sentences,
         QUARANTINE,
         stage=Stage.SILVER.value,
         cause=part.cause,

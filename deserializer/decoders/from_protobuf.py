@@ -26,7 +26,7 @@ from demux.core.columns.types import Column as TableColumn
 from demux.core.columns.types import Struct
 from demux.core.delta.batch_commit import REFUSED
 from demux.core.protobuf.decode.decoder import decoder_of, drops
-from demux.core.protobuf.decode.lowered_descriptor import lowered
+from demux.core.protobuf.decode.lowered_descriptor import lower_message
 from demux.core.protobuf.decode.reference_parser import MalformedRow, ReferenceParser, parse
 from demux.core.protobuf.schema.column_mapping import Message, columns_of
 from demux.core.protobuf.schema.descriptor_pool import Readable, pool_of
@@ -78,7 +78,7 @@ def native_rows(frame: DataFrame, decisions: Decisions, descriptors: Path | None
 
     Args:
         frame: the columns of `deserializer.decoders.arrow.INPUT`.
-        decisions: at least one writer, all of them suited (`deserializer.decoders.select.unsuited`).
+        decisions: at least one writer, all of them suited (`deserializer.decoders.select.unsuited_reason`).
         descriptors: absolute path of the folder for descriptor files, before Spark 3.5.
     """
     writers = decisions.writers
@@ -141,7 +141,7 @@ def repairing(writers: Sequence[WriterSchema], table: Struct) -> Callable[..., C
 def _branch(number: int, ref: SchemaRef, writer: WriterSchema, descriptors: Path | None) -> _Branch:
     shape = decoder_of(writer.descriptor_set, writer.message, SILVER_RESERVED).shape
     pool = pool_of(FileDescriptorSet.FromString(writer.descriptor_set))
-    descriptor = lowered(shape, "proto2").SerializeToString(deterministic=True)
+    descriptor = lower_message(shape, "proto2").SerializeToString(deterministic=True)
     functions = functions_of(descriptor, descriptors)
     return _Branch(number, ref, writer.schema_id, shape, oneofs_of(pool, shape), functions)
 

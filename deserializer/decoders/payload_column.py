@@ -21,7 +21,7 @@ from demux.core.protobuf.schema.protoc import CompiledSchema
 from demux.core.protobuf.wire.framing_batch import after_frames, frames_before
 from demux.core.schemas.ref import SchemaRef
 from demux.core.settings.source import WrapperFraming
-from demux.core.spark.map_in_arrow import ArrowFunction, Batches, gathered
+from demux.core.spark.map_in_arrow import ArrowFunction, Batches, merge_small_batches
 from deserializer.decoders.arrow import REF, by_ref, decode_part
 from deserializer.decoders.schema_decision import Decisions, Refusal, WriterSchema, decide
 
@@ -88,8 +88,8 @@ def to_messages(column: PayloadColumn, into: str | None, quarantine: str, rescue
     names = [*(one.name for one in column.message_columns(into)), quarantine, *(() if rescued is None else (rescued,))]
 
     def convert(batches: Batches) -> Batches:
-        for batch in gathered(batches):
-            messages, left = _decoded(batch, column)
+        for batch in merge_small_batches(batches):
+            messages, left = _decode_batch(batch, column)
             bad = left.bad_rows(batch.column(column.payload))
             made = [*_shaped(messages[:-1], column, into, left.good), bad, *(() if rescued is None else messages[-1:])]
             others = [at for at in range(batch.num_columns) if at != column.payload]
@@ -124,7 +124,7 @@ class _RowStates:
         return spread(made, list(self.reasons), len(payloads))
 
 
-def _decoded(batch: pa.RecordBatch, column: PayloadColumn) -> tuple[list[pa.Array], _RowStates]:
+def _decode_batch(batch: pa.RecordBatch, column: PayloadColumn) -> tuple[list[pa.Array], _RowStates]:
     """Return the columns of the message and the rescued bytes, NULL in rows without a message, in the batch's order."""
     states = _RowStates(np.zeros(len(batch), dtype=bool))
     decisions = column.decisions
@@ -138,10 +138,12 @@ def _decoded(batch: pa.RecordBatch, column: PayloadColumn) -> tuple[list[pa.Arra
         if part.good:
             pieces.append([*part.columns, part.rescued])
             numbers.append(own if part.good == range(len(own)) else own[np.array(part.good)])
-    return _in_order(pieces, numbers, states, decisions.columns), states
+    return _restore_order(pieces, numbers, states, decisions.columns), states
 
 
-def _in_order(pieces: list[list[pa.Array]], numbers: list[_Rows], states: _RowStates, table: Struct) -> list[pa.Array]:
+def _restore_order(
+    pieces: list[list[pa.Array]], numbers: list[_Rows], states: _RowStates, table: Struct
+) -> list[pa.Array]:
     count = len(states.good)
     if not pieces:
         return [*(pa.nulls(count, one.type) for one in arrow_fields(table)), pa.nulls(count, pa.binary())]

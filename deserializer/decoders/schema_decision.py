@@ -275,9 +275,11 @@ def _changes_text(changes: tuple[str, ...]) -> str:
 
 
 def _approval_needed(unapproved: Mapping[int, tuple[str, ...]], game: str) -> ApprovalNeeded:
-    told = "; ".join(f"schema {schema_id} {_changes_text(changes)}" for schema_id, changes in unapproved.items())
+    changes_text = "; ".join(
+        f"schema {schema_id} {_changes_text(changes)}" for schema_id, changes in unapproved.items()
+    )
     return ApprovalNeeded(
-        f"The game waits until its changed schemas are approved: {told}.",
+        f"The game waits until its changed schemas are approved: {changes_text}.",
         f"Approve them with `demux schemas approve --game {shlex.quote(game)}`, or set games.schema_changes_of for the "
         "game to another mode; its rows wait in bronze.",
         game=game,

@@ -98,7 +98,7 @@ def choose(setting: Decoder, native: FromProtobuf | RuntimeMissing, decisions: D
         case Decoder.FROM_PROTOBUF:
             if isinstance(native, RuntimeMissing):
                 raise native
-            if reason := unsuited(writers):
+            if reason := unsuited_reason(writers):
                 raise DecoderUnsuited(
                     f"from_protobuf cannot read {reason}.", "Set `decoder: auto`, or `decoder: arrow`.", reason=reason
                 )
@@ -132,7 +132,7 @@ def native_decoder(has_from_protobuf: bool, root: str) -> FromProtobuf | Runtime
     )
 
 
-def unsuited(writers: Iterable[WriterSchema]) -> str | None:
+def unsuited_reason(writers: Iterable[WriterSchema]) -> str | None:
     """Return what `from_protobuf` cannot read of these messages, or None where it reads them all."""
     columns = 0
     for writer in writers:

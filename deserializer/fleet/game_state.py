@@ -11,7 +11,7 @@ import pyarrow.parquet as pq
 from pyspark.sql import SparkSession
 
 from demux.core.delta.log import file_path
-from demux.core.error_mapping import named
+from demux.core.error_mapping import as_demux_error
 from demux.core.errors import DemuxError
 from demux.core.names import names_of
 from demux.core.reports import GameReport, Period
@@ -22,7 +22,7 @@ from deserializer.decoders.schema_decision import UNDECIDED, Decisions, Refusal,
 from deserializer.fleet.worker import GameFiles
 from deserializer.offsets.bronze_log import BronzeLog, require_readable
 from deserializer.offsets.unread_files import CommitsByGame, FileGroup, pending, take
-from deserializer.silver.backend import GameTable, QuarantineTable, Tables, ahead
+from deserializer.silver.backend import GameTable, QuarantineTable, Tables, find_interrupted_offset
 from deserializer.silver.fit import fit, learn
 
 
@@ -120,7 +120,7 @@ class GameStates:
             try:
                 due[game] = self._due(game, log, quarantine)
             except Exception as error:  # one game's failure must not stop its neighbours
-                failed[game] = named(error)
+                failed[game] = as_demux_error(error)
         return due, failed
 
     def work(self, due: PendingGame, paths: frozenset[str] | None = None) -> GameFiles:
@@ -192,7 +192,7 @@ class GameStates:
             table = self._opened_by.silver(names_of(game).key)
             self._tables[game], self._positions[game] = table, self._opened_by.position(game, table)
         except Exception as error:  # one game's failure must not stop its neighbours
-            return named(error)
+            return as_demux_error(error)
         return None
 
     def _due(self, game: str, log: CommitsByGame | None, quarantine: QuarantineTable) -> PendingGame:
@@ -200,16 +200,16 @@ class GameStates:
         pieces = pending(self._log.of_game(game, position) if log is None else log, game, position)
         require_readable(game, pieces)
         taken, settled = take(pieces, self._most_rows), frozenset[str]()
-        bad = ahead(quarantine, game, position)
+        bad = find_interrupted_offset(quarantine, game, position)
         if bad is not None:
             # a writer died between its two commits: at least what it had read is read again
             ends = [at for at, piece in enumerate(pieces, 1) if piece.after >= bad]
             taken = pieces[: max(len(taken), ends[0])] if ends else pieces
-            settled = self._settled(game, table, taken, quarantine)
+            settled = self._committed_ids(game, table, taken, quarantine)
         waiting = sum(piece.rows for piece in pieces[len(taken) :])
         return PendingGame(game, table, position, taken, waiting, settled)
 
-    def _settled(
+    def _committed_ids(
         self, game: str, table: GameTable, pieces: Iterable[FileGroup], quarantine: QuarantineTable
     ) -> frozenset[str]:
         """Return the ids of the pieces' records that are in quarantine or in silver already."""

@@ -13,14 +13,14 @@ from urllib.parse import unquote
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from demux.core.columns.arrow import arrow_fields, days_of, filled
+from demux.core.columns.arrow import arrow_fields, conform_table, days_of
 from demux.core.columns.types import Struct
 from demux.core.delta.log import file_path
 from demux.core.delta.scan import file_rows
 from demux.core.errors import RangeRetired
 from demux.core.storage.files import Storage
 from demux.core.tables import SILVER_ORIGIN
-from demux.core.text import counted
+from demux.core.text import count_text
 from deserializer.decoders.arrow import INPUT, SchemaBatch
 from deserializer.offsets.days import NO_DAY, DayCounts, Span, among
 
@@ -86,7 +86,7 @@ class ReplacedRows:
 
     def _records_in(self, bronze: Iterable[Any], forgotten: frozenset[str]) -> pa.ChunkedArray:
         # a file that deltalake has rewritten has texts of another kind
-        tables = (filled(file.read(columns=[column.name for column in _BRONZE]), _BRONZE) for file in bronze)
+        tables = (conform_table(file.read(columns=[column.name for column in _BRONZE]), _BRONZE) for file in bronze)
         ids = [rows.filter(among(rows.column("timestamp"), self.span)).column("record_id") for rows in tables]
         return pa.chunked_array([*(c for one in ids for c in one.chunks), sorted(forgotten)], pa.string())
 
@@ -131,13 +131,13 @@ def lost_rows(game: str, rows: int, newest: date | None) -> RangeRetired:
     name = shlex.quote(game)
     if newest is None:
         return RangeRetired(
-            f"Bronze does not have {counted(rows, 'row')} of the game {name} any more, which say of no day.",
+            f"Bronze does not have {count_text(rows, 'row')} of the game {name} any more, which say of no day.",
             f"Decode the days that bronze has: `demux backfill --game {name} --from DAY`.",
             game=game,
         )
     whole = newest + timedelta(days=1)
     return RangeRetired(
-        f"Bronze does not have {counted(rows, 'row')} of the game {name} any more; it is whole from {whole} on.",
+        f"Bronze does not have {count_text(rows, 'row')} of the game {name} any more; it is whole from {whole} on.",
         f"Decode what bronze has: `demux backfill --game {name} --from {whole}`.",
         game=game,
         whole_from=whole,

@@ -18,12 +18,12 @@ from pyspark.sql import SparkSession
 from demux.core.control.freshness import merge
 from demux.core.delta.bronze_games import metadata_of
 from demux.core.delta.parquet_writer import TableFile, remove_files
-from demux.core.error_mapping import named
+from demux.core.error_mapping import as_demux_error
 from demux.core.errors import DemuxError, TableUnsuited
 from demux.core.names import names_of
 from demux.core.reports import GameReport, Period
 from demux.core.root.layout import Layout
-from demux.core.root.lock import TableLock, unlocked
+from demux.core.root.lock import TableLock, no_lock
 from demux.core.schemas.store import SchemaStore
 from demux.core.settings.settings import Sink
 from deserializer.fleet.game_state import GameResult, GameStates, PendingGame
@@ -53,7 +53,7 @@ class Fleet:
         schemas: SchemaStore,
         most_rows: int,
         threads: int,
-        tables: TableLock = unlocked,
+        tables: TableLock = no_lock,
         sink: Sink = Sink.AUTO,
     ) -> None:
         """Prepare; bronze must be there.
@@ -105,11 +105,11 @@ class Fleet:
                 yield GameResult(one.game, GameReport(one.game, 0, 0, 0, (), one.rows_waiting), None)
         active = {game: one for game, one in due.items() if one.pieces}
         written, bad = self._written(active, now)
-        refused = self._quarantined(active, written, bad)
+        refused = self._commit_quarantine(active, written, bad)
         # upkeep takes as long as several commits: it begins while the others commit
-        by_files = sorted(_with(SilverTable, active), key=lambda game: not active[game].table.needs_upkeep)
+        by_files = sorted(_games_of_kind(SilverTable, active), key=lambda game: not active[game].table.needs_upkeep)
         copies = max(_COPIES, self._threads)
-        for names, threads in ((by_files, self._threads), (_with(SilverBySpark, active), copies)):
+        for names, threads in ((by_files, self._threads), (_games_of_kind(SilverBySpark, active), copies)):
             with ThreadPoolExecutor(threads, thread_name_prefix="commit") as pool:
                 yield from pool.map(lambda game: self._commit(active[game], written[game], refused, now), names)
 
@@ -127,7 +127,7 @@ class Fleet:
             lambda game, paths: games.work(due[game], paths),
         )
 
-    def _quarantined(
+    def _commit_quarantine(
         self, due: Mapping[str, PendingGame], written: Mapping[str, Sequence[WrittenGame]], bad: Sequence[TableFile]
     ) -> DemuxError | None:
         """Commit the bad rows of all games, those too that fail later; return why that was not possible."""
@@ -137,7 +137,7 @@ class Fleet:
         try:
             self._quarantine.append(bad, positions)
         except Exception as error:
-            return named(error)
+            return as_demux_error(error)
         return None
 
     def _commit(
@@ -158,7 +158,7 @@ class Fleet:
             except Exception as failure:  # one game's failure must not stop its neighbours
                 if not isinstance(failure, DemuxError):
                     _LOG.exception("%s failed", names_of(due.game).task_key, extra={"game": due.game})
-                error = named(failure)
+                error = as_demux_error(failure)
         else:
             # what cannot be removed now is in no table, and VACUUM removes it
             with suppress(OSError, DemuxError):
@@ -174,5 +174,5 @@ class Fleet:
         return GameResult(due.game, report, None, seconds, commit)
 
 
-def _with(kind: type[object], due: Mapping[str, PendingGame]) -> list[str]:
+def _games_of_kind(kind: type[object], due: Mapping[str, PendingGame]) -> list[str]:
     return [game for game, one in due.items() if isinstance(one.table, kind)]

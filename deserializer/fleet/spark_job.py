@@ -9,7 +9,7 @@ from datetime import datetime
 from pyspark.sql import SparkSession
 
 from demux.core.delta.parquet_writer import TableFile
-from demux.core.error_mapping import named
+from demux.core.error_mapping import as_demux_error
 from demux.core.spark.tasks import parallel_tasks, run_tasks_over
 from demux.core.storage.files import Storage
 from deserializer.fleet.task_split import spread
@@ -40,9 +40,9 @@ def run_job(
         return _run(spark, storage, tasks, quarantine, query_id, now)
     except Exception as error:
         games = sorted({work.game for work in works})
-        _LOG.warning("a job over %d games failed: %s", len(games), named(error).message)
+        _LOG.warning("a job over %d games failed: %s", len(games), as_demux_error(error).message)
         if len(games) == 1:
-            return [WrittenGame(games[0], error=named(error))], []
+            return [WrittenGame(games[0], error=as_demux_error(error))], []
         first = frozenset(games[: len(games) // 2])
         halves = [[work for work in works if (work.game in first) is mine] for mine in (True, False)]
         done = [run_job(spark, storage, half, quarantine, query_id, now) for half in halves]

@@ -22,10 +22,10 @@ def spread(works: Iterable[GameFiles], tasks: int) -> tuple[tuple[GameFiles, ...
     share = sum(sum(work.sizes) for work in works) / max(1, tasks)
     parts = [part for work in works for part in _parts_of(work, share)]
     parts.sort(key=lambda part: (part.game, part.paths))
-    return balanced([(sum(part.sizes), part) for part in parts], tasks)
+    return balance_parts([(sum(part.sizes), part) for part in parts], tasks)
 
 
-def balanced(parts: Iterable[tuple[int, T]], tasks: int) -> tuple[tuple[T, ...], ...]:
+def balance_parts(parts: Iterable[tuple[int, T]], tasks: int) -> tuple[tuple[T, ...], ...]:
     """Return what each task does, of parts with their sizes; the largest comes first, to the task that has least.
 
     No task is empty.

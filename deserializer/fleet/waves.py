@@ -7,7 +7,7 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 
 from demux.core.delta.parquet_writer import TableFile
-from demux.core.error_mapping import named
+from demux.core.error_mapping import as_demux_error
 from demux.core.errors import DemuxError, TaskFailed
 from demux.core.schemas.ref import SchemaRef
 from demux.core.storage.files import Storage
@@ -64,7 +64,7 @@ def write_in_waves(
                     ]
                 works.append(again(game, frozenset(path for part in unknown[game] for path in part.paths)))
             except Exception as error:  # one game's failure must not stop its neighbours
-                failed[game] = named(error)
+                failed[game] = as_demux_error(error)
         for game, why in failed.items():
             written[game].append(WrittenGame(game, error=why))
         if not works:

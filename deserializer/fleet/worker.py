@@ -19,12 +19,12 @@ import pyarrow as pa
 import pyarrow.compute as pc
 import pyarrow.parquet as pq
 
-from demux.core.columns.arrow import filled
+from demux.core.columns.arrow import conform_table
 from demux.core.columns.types import Struct
 from demux.core.control.freshness import NO_FRESHNESS, Freshness, merge
 from demux.core.delta.parquet_writer import TableFile, TableWriter, remove_files
 from demux.core.delta.scan import batch_rows
-from demux.core.error_mapping import named
+from demux.core.error_mapping import as_demux_error
 from demux.core.errors import BronzeRewritten, DemuxError
 from demux.core.schemas.ref import SchemaRef
 from demux.core.storage.files import Storage
@@ -252,7 +252,7 @@ def _failed(work: GameFiles, failure: Exception) -> WrittenGame:
             f"Make the game's table again from bronze: `demux rebuild --game {shlex.quote(work.game)}`; and let no "
             "VACUUM of bronze remove files that a game has still to read.",
         )
-    return WrittenGame(work.game, work.paths, error=named(failure))
+    return WrittenGame(work.game, work.paths, error=as_demux_error(failure))
 
 
 def _rows(work: GameFiles, opened: Iterator[Any]) -> Iterator[pa.RecordBatch]:
@@ -279,7 +279,9 @@ def unknown_refs(files: Iterable[Any], decisions: Decisions) -> dict[SchemaRef, 
     names = [column.name for column in REF]
     found: Counter[SchemaRef] = Counter()
     for file in files:
-        counted = filled(file.read(columns=_there(file, REF)), REF).group_by(names).aggregate([([], "count_all")])
+        counted = (
+            conform_table(file.read(columns=_columns_in(file, REF)), REF).group_by(names).aggregate([([], "count_all")])
+        )
         for row in counted.to_pylist():
             found[SchemaRef(*(row[name] for name in names))] += row["count_all"]
     return {ref: rows for ref, rows in found.items() if ref not in decisions.by_ref}
@@ -290,14 +292,14 @@ def bronze_rows(files: Iterable[Any], without: frozenset[str]) -> Iterator[pa.Re
     settled = pa.array(sorted(without), pa.string()) if without else None
     for file in files:
         # the other cores have tasks of their own: threads would only wait for one another
-        for batch in file.iter_batches(batch_rows(file.metadata), columns=_there(file, INPUT), use_threads=False):
-            table = filled(pa.Table.from_batches([batch]), INPUT)
+        for batch in file.iter_batches(batch_rows(file.metadata), columns=_columns_in(file, INPUT), use_threads=False):
+            table = conform_table(pa.Table.from_batches([batch]), INPUT)
             if settled is not None:
                 table = table.filter(pc.invert(pc.is_in(table.column("record_id"), settled)))
             yield from table.to_batches()
 
 
-def _there(file: Any, columns: Struct) -> list[str]:
+def _columns_in(file: Any, columns: Struct) -> list[str]:
     # files are older than some columns
     names = set(file.schema_arrow.names)
     return [column.name for column in columns if column.name in names]

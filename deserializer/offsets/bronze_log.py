@@ -77,10 +77,10 @@ class BronzeLog:
         return Commit(version, tuple(files), at_once=True)
 
 
-def _path(storage: Storage, told: str) -> str:
+def _path(storage: Storage, logged_path: str) -> str:
     """Return the path of a file that Spark tells of, with what a path on this machine does not need left out."""
-    found = _URI.fullmatch(told)
-    begin, path = (found[1], found[2]) if found else ("", told)
+    found = _URI.fullmatch(logged_path)
+    begin, path = (found[1], found[2]) if found else ("", logged_path)
     begin = "" if begin.startswith("file:") else begin
     # the path or its URI, as it is with this Delta; no two files have the same name
     return f"{begin}{path}" if storage.exists(f"{begin}{path}") else f"{begin}{unquote(path)}"

@@ -149,7 +149,7 @@ class BackfillChunk:
         return sum(day.rows for day in self.days)
 
 
-def asked(games: Iterable[str], since: datetime | None, until: datetime | None) -> BackfillRequest:
+def request_backfill(games: Iterable[str], since: datetime | None, until: datetime | None) -> BackfillRequest:
     """Return what is asked for: the days of these two times and those in between.
 
     Raises:
@@ -166,19 +166,19 @@ def asked(games: Iterable[str], since: datetime | None, until: datetime | None) 
     return BackfillRequest(tuple(sorted(set(games))), first, last)
 
 
-def to_do(found: Sequence[Day], before: Backfill | None) -> tuple[Day, ...]:
+def to_do(days: Sequence[Day], before: Backfill | None) -> tuple[Day, ...]:
     """Return the tasks of a backfill, by game and day.
 
     Args:
-        found: the days that bronze has now.
+        days: the days that bronze has now.
         before: the same backfill as a run before has left it; None where it begins.
     """
     done = {(day.game, day.day): day for day in (() if before is None else before.days) if day.state is DayState.DONE}
-    days = (done.get((day.game, day.day), day) for day in found)
-    return tuple(sorted(days, key=lambda day: (day.game, day.day)))
+    tasks = (done.get((day.game, day.day), day) for day in days)
+    return tuple(sorted(tasks, key=lambda day: (day.game, day.day)))
 
 
-def resumed(backfills: Iterable[Backfill], wanted: BackfillRequest) -> Backfill | None:
+def find_unfinished_backfill(backfills: Iterable[Backfill], wanted: BackfillRequest) -> Backfill | None:
     """Return the unfinished backfill of the same request, to continue it."""
     same = [each for each in backfills if each.asked == wanted]
     newest = max(same, key=lambda each: each.begun, default=None)
@@ -229,7 +229,7 @@ def waves(by_game: Mapping[str, Sequence[BackfillChunk]], most: int, most_rows: 
     return result
 
 
-def ended(chunk: BackfillChunk, counts: Mapping[date, DayCounts], seconds: float) -> tuple[Day, ...]:
+def complete_days(chunk: BackfillChunk, counts: Mapping[date, DayCounts], seconds: float) -> tuple[Day, ...]:
     """Return the days of a chunk that is done, those too that had no row when it was planned.
 
     Args:
@@ -243,7 +243,7 @@ def ended(chunk: BackfillChunk, counts: Mapping[date, DayCounts], seconds: float
     return tuple(_done(day, counts.get(day.day, DayCounts()), seconds, rows) for day in found)
 
 
-def failed(days: Iterable[Day], condition: str, sentence: str) -> tuple[Day, ...]:
+def mark_failed(days: Iterable[Day], condition: str, sentence: str) -> tuple[Day, ...]:
     """Return days as they are when what they were done with has failed."""
     return tuple(replace(day, state=DayState.FAILED, condition=condition, sentence=sentence) for day in days)
 
@@ -261,20 +261,20 @@ def estimate(days: Iterable[Day], rates: Mapping[str, float], parallelism: int) 
     return _seconds(days, rates, sum(rates.values()) / len(rates), parallelism)
 
 
-def require_found(found: Collection[Day], wanted: BackfillRequest, there: Span | None) -> None:
+def require_found(days: Collection[Day], wanted: BackfillRequest, there: Span | None) -> None:
     """Check that bronze has a row of the range, of any game.
 
     Args:
-        found: the days that it has.
+        days: the days that it has.
         wanted: what is asked for.
         there: from which day to which one bronze has rows of these games; None where it has none with a time.
 
     Raises:
         RangeInvalid: it has none.
     """
-    if found:
+    if days:
         return
-    told = "without a first day" if wanted.first is None else f"from {wanted.first}"
+    beginning = "without a first day" if wanted.first is None else f"from {wanted.first}"
     until = "without a last one" if wanted.last is None else f"to {wanted.last}"
     if there is None:
         raise RangeInvalid(
@@ -282,7 +282,7 @@ def require_found(found: Collection[Day], wanted: BackfillRequest, there: Span |
             "Records without a time are decoded again by `demux rebuild --game NAME` alone.",
         )
     raise RangeInvalid(
-        f"Bronze has no record of these games in the range {told} {until}.",
+        f"Bronze has no record of these games in the range {beginning} {until}.",
         f"It has records from {there.first} to {there.last}: name a range in there.",
         first=there.first,
         last=there.last,

@@ -18,8 +18,8 @@ from pyspark.sql import SparkSession
 from demux.core.catalog.registration import make_known
 from demux.core.delta.bronze_games import position_id
 from demux.core.delta.parquet_writer import TableFile, remove_files
-from demux.core.error_mapping import named
-from demux.core.errors import DemuxError, TaskInterrupted
+from demux.core.error_mapping import as_demux_error
+from demux.core.errors import ConcurrentChange, DemuxError
 from demux.core.root.layout import Layout
 from demux.core.schemas.ref import SchemaRef
 from demux.core.schemas.store import SchemaStore
@@ -111,7 +111,7 @@ class BronzeReplacement:
                 try:
                     require_whole(self.spark, layout, source, forgotten.get(source.game, ()))
                 except Exception as error:  # one game's failure must not stop its neighbours
-                    failed[source.game] = named(error)
+                    failed[source.game] = as_demux_error(error)
         whole = [(source, table) for source, table in sources if source.game not in failed]
         with staged_bronze(self.spark, layout, [one for one, _ in whole if one.game not in files]) as staged:
             for source, table in whole:
@@ -120,7 +120,10 @@ class BronzeReplacement:
         if bad:
             self.quarantine.append(bad, {})
         with ThreadPoolExecutor(self.threads, thread_name_prefix="commit") as pool:
-            return {**failed, **dict(zip(written, pool.map(self._committed, written, written.values()), strict=True))}
+            return {
+                **failed,
+                **dict(zip(written, pool.map(self._replace_rows, written, written.values()), strict=True)),
+            }
 
     def _add(
         self,
@@ -205,7 +208,7 @@ class BronzeReplacement:
         one.rebuilt = rebuilt_table(one.table.schema, answers, contract, rows)
         return one.rebuilt.decisions
 
-    def _committed(self, game: str, parts: Sequence[WrittenGame]) -> Redecoded | DemuxError:
+    def _replace_rows(self, game: str, parts: Sequence[WrittenGame]) -> Redecoded | DemuxError:
         """Replace the rows of a game by what was written; return why that was not possible."""
         one, files = self._games[game], [file for part in parts for file in part.silver]
         error = error_of(parts)
@@ -218,11 +221,11 @@ class BronzeReplacement:
             self.learnt[game] = lasting(one.decisions)
             return Redecoded(days, one.decisions.schema_ids({ref for part in parts for ref in part.refs}))
         except Exception as failure:  # one game's failure must not stop its neighbours
-            if error is not None or isinstance(failure, TaskInterrupted):
+            if error is not None or isinstance(failure, ConcurrentChange):
                 # what cannot be removed now is in no table, and VACUUM removes it
                 with suppress(OSError, DemuxError):
                     remove_files(self.layout.storage, one.table.path, [file.path for file in files])
-            return named(failure)
+            return as_demux_error(failure)
 
     def _commit(self, one: _ReplacedGame, removed: Sequence[str], files: Sequence[TableFile]) -> None:
         span = one.source.span

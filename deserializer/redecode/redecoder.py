@@ -25,7 +25,7 @@ from demux.core.errors import DemuxError, GameUnknown
 from demux.core.names import names_of, sql_string
 from demux.core.reports import GameReport
 from demux.core.root.layout import Layout
-from demux.core.root.lock import TableLock, unlocked
+from demux.core.root.lock import TableLock, no_lock
 from demux.core.schemas.store import SchemaStore
 from demux.core.settings.settings import Sink
 from demux.operations.quarantine.drop import delete_rows
@@ -61,7 +61,7 @@ class Redecoder:
     layout: Layout
     schemas: SchemaStore
     sink: Sink = Sink.AUTO
-    lock: TableLock = unlocked
+    lock: TableLock = no_lock
     threads: int = 1
     _learnt: dict[str, Decisions] = field(default_factory=dict)
 
@@ -89,7 +89,7 @@ class Redecoder:
             RangeRetired: rows of the game are not in bronze any more; nothing was written.
             ApprovalNeeded: a schema would change the table, which asks first; nothing was written.
             RegistryUnavailable: a schema is not known here and the registry does not answer; nothing was written.
-            TaskInterrupted: another process wrote the table meanwhile; nothing of it was changed.
+            ConcurrentChange: another process wrote the table meanwhile; nothing of it was changed.
         """
         if not accept_loss:
             for error in retired_rows(self.spark, self.layout, [source.game], source.span).values():

@@ -30,7 +30,7 @@ from demux.core.delta.log import file_path
 from demux.core.delta.parquet_writer import TableWriter, schema_json
 from demux.core.delta.rewrite_rows import chosen_rows, open_to_replace, replace_beside
 from demux.core.delta.scan import file_rows, sizes_of
-from demux.core.errors import TaskInterrupted
+from demux.core.errors import ConcurrentChange
 from demux.core.extras import deltalake
 from demux.core.names import names_of
 from demux.core.root.layout import Layout
@@ -130,7 +130,7 @@ class _Replay:
             silver.append(added, _REPLAYS, self.number)
         replacement = Replacement("UPDATE", sizes, kept, {self.app_id: self.number})
         if not replace_beside(storage, quarantine, path, replacement):
-            raise TaskInterrupted(f"Another process rewrote files of {path} meanwhile.", "Run the same command again.")
+            raise ConcurrentChange(f"Another process rewrote files of {path} meanwhile.", "Run the same command again.")
         return ReplayReport(self.game, sum(refs.values()), decoded)
 
     def _chosen(self, quarantine: deltalake.DeltaTable) -> tuple[Mapping[str, int], Mapping[SchemaRef, int]]:
@@ -173,8 +173,8 @@ class _Replay:
     def by_spark(self, silver: SilverBySpark) -> ReplayReport:
         """Decode in Spark's tasks: the new rows of silver, then quarantine's rows that stay."""
         # read again inside the commit, which sees to it that no other came between
-        found = chosen(replacing_session(self.spark), self.layout, self.choice)
-        rows = found.withColumnRenamed("bytes", "payload").select(*(column.name for column in INPUT))
+        quarantined = chosen(replacing_session(self.spark), self.layout, self.choice)
+        rows = quarantined.withColumnRenamed("bytes", "payload").select(*(column.name for column in INPUT))
         contents = contents_of(rows)
         if not contents.rows:
             return ReplayReport(self.game, 0, 0)
@@ -183,13 +183,13 @@ class _Replay:
         with batches_within_memory(rows, contents.sizes):
             decoded = silver_rows(rows, decisions).where(~F.col(REFUSED)).drop(REFUSED)
             if self.died_at is not None:
-                before = read_table(found.sparkSession, silver.address)
+                before = read_table(quarantined.sparkSession, silver.address)
                 written = before.where(F.col("_decoded_at") == F.lit(self.died_at)).groupBy("_record_id").count()
                 copies = F.row_number().over(Window.partitionBy("_record_id").orderBy("_schema_id"))
                 ranked = decoded.join(written, "_record_id", "left").withColumn("_copy", copies)
                 decoded = ranked.where(F.col("_copy") > F.coalesce("count", F.lit(0))).select(*decoded.columns)
             silver.append_rows(decoded.withColumn("_decoded_at", F.lit(self.at)), _REPLAYS, self.number)
-            stays = map_in_arrow(found, _to_still_bad(decisions), found.schema)
+            stays = map_in_arrow(quarantined, _to_still_bad(decisions), quarantined.schema)
             left = stays.count()
             transaction = {"txnAppId": self.app_id, "txnVersion": str(self.number)}
             replace_rows(
@@ -259,7 +259,7 @@ def replay(
 
     Raises:
         RegistryUnavailable: a schema is not known here and the registry does not answer; nothing was written.
-        TaskInterrupted: another process wrote one of the tables meanwhile; the next replay ends what was begun.
+        ConcurrentChange: another process wrote one of the tables meanwhile; the next replay ends what was begun.
     """
     storage = layout.storage
     silver = tables_of(spark, layout, "", sink).silver(names_of(game).key)

@@ -22,9 +22,9 @@ from demux.core.delta.log import file_path
 from demux.core.delta.parquet_writer import remove_files
 from demux.core.delta.rewrite_rows import open_to_replace, replace_beside, rewritten
 from demux.core.delta.scan import file_rows, sizes_of
-from demux.core.errors import GameUnknown, TaskInterrupted
+from demux.core.errors import ConcurrentChange, GameUnknown
 from demux.core.extras import deltalake
-from demux.core.names import names_of, quoted
+from demux.core.names import names_of, quote_identifier
 from demux.core.protobuf.decode.reference_parser import Row
 from demux.core.protobuf.decode.rescue_fill import filling_of
 from demux.core.protobuf.schema.message_selection import has_message
@@ -72,7 +72,7 @@ def backfill_rescued(
         GameUnknown: the game has no table.
         ApprovalNeeded: the table asks before it gets a column.
         RegistryUnavailable: a schema is not known here and the registry does not answer; nothing was written.
-        TaskInterrupted: another process rewrote the table meanwhile; nothing was written.
+        ConcurrentChange: another process rewrote the table meanwhile; nothing was written.
     """
     path = layout.silver(names_of(game).key)
     if not layout.storage.table_exists(path):
@@ -135,7 +135,7 @@ def _fill_by_files(storage: Storage, path: str, columns: Struct, fill: ArrowFunc
     if not sum(changed):
         remove_files(storage, path, [file.path for file in added])
     elif opened is None or not replace_beside(storage, opened, path, Replacement("UPDATE", sizes, added)):
-        raise TaskInterrupted(f"Another process rewrote {path} meanwhile.", "Run the same command again.")
+        raise ConcurrentChange(f"Another process rewrote {path} meanwhile.", "Run the same command again.")
     return sum(changed), sum(left)
 
 
@@ -151,7 +151,7 @@ def _fill_by_spark(spark: SparkSession, table: TableAddress, columns: Struct, fi
     """Fill the rows in one commit; return how many changed, and how many still hold something."""
     everything = Struct((*columns, *SILVER_ORIGIN))
     rows = read_table(replacing_session(spark), table).where(_HELD)
-    rows = rows.select(*(F.col(quoted(column.name)) for column in everything))
+    rows = rows.select(*(F.col(quote_identifier(column.name)) for column in everything))
     filled = map_in_arrow(rows, fill, spark_struct(Struct((*everything, _CHANGED))))
     changed, left = F.sum(F.col(_CHANGED.name).cast("long")), F.count(_RESCUED)
     counts = filled.agg(changed.alias("changed"), left.alias("left")).first()

@@ -23,11 +23,11 @@ from demux.core.delta.bronze_games import position_id
 from demux.core.delta.log import newest_version
 from demux.core.delta.record_table import RecordTable
 from demux.core.delta.scan import table_rows
-from demux.core.error_mapping import named
-from demux.core.errors import DemuxError, RangeRetired, TaskInterrupted
+from demux.core.error_mapping import as_demux_error
+from demux.core.errors import ConcurrentChange, DemuxError, RangeRetired
 from demux.core.names import names_of
 from demux.core.root.layout import Layout
-from demux.core.root.lock import unlocked
+from demux.core.root.lock import no_lock
 from demux.core.schemas.store import SchemaStore
 from demux.core.settings.settings import Sink
 from demux.core.storage.files import Storage
@@ -39,7 +39,7 @@ from deserializer.fleet.replaced_rows import lost_rows
 from deserializer.offsets.bronze_days import plain_bronze
 from deserializer.offsets.days import DayCounts, Span, among
 from deserializer.offsets.logged_files import LoggedFile
-from deserializer.silver.backend import ahead, tables_of
+from deserializer.silver.backend import find_interrupted_offset, tables_of
 from deserializer.silver.rewrite import replacing_session
 
 _ALL_ROWS = 2**62
@@ -171,7 +171,7 @@ def read_rows(
         threads: that look at tables at the same time.
     """
     tables = tables_of(spark, layout, position_id(spark, layout), Sink.AUTO)
-    quarantine = tables.quarantine(unlocked)
+    quarantine = tables.quarantine(no_lock)
 
     def look(names: Collection[str]) -> tuple[dict[str, BronzeRows], dict[str, DemuxError], list[str]]:
         quarantine.refresh()
@@ -182,7 +182,11 @@ def read_rows(
             for game, one in due.items()
         }
         joined = _joined(spark, layout, unread)
-        half = [game for game, one in due.items() if game in joined or ahead(quarantine, game, one.before) is not None]
+        half = [
+            game
+            for game, one in due.items()
+            if game in joined or find_interrupted_offset(quarantine, game, one.before) is not None
+        ]
         return {game: BronzeRows(game, version, None, each) for game, each in unread.items()}, failed, half
 
     found, failed, half = look(games)
@@ -193,13 +197,13 @@ def read_rows(
             found |= again
             failed |= still
             if left:
-                failed[game] = TaskInterrupted(
+                failed[game] = ConcurrentChange(
                     f"Files of bronze that {game} has still to read were joined with others.",
                     "Run `demux run`, then the same command again.",
                     game=game,
                 )
         except Exception as error:  # one game's failure must not stop its neighbours
-            failed[game] = named(error)
+            failed[game] = as_demux_error(error)
     return {**found, **failed}
 
 

@@ -109,7 +109,9 @@ def write_rows(
     return rows_bad
 
 
-def unsettled(rows: DataFrame, game: str, table: SilverBySpark, quarantine: QuarantineBySpark) -> DataFrame:
+def exclude_committed_rows(
+    rows: DataFrame, game: str, table: SilverBySpark, quarantine: QuarantineBySpark
+) -> DataFrame:
     """Return those of the rows, by `record_id`, that an interrupted writer put into no table."""
     settled = quarantine.records(game)
     if table.exists:

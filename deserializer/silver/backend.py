@@ -100,8 +100,8 @@ class Tables:
         return QuarantineBySpark(self.spark, self.layout, self.app_id, lock)
 
 
-def ahead(quarantine: QuarantineTable, game: str, position: BronzeOffset) -> BronzeOffset | None:
-    """Return up to where quarantine has the game's bad rows, if that is behind its position; None where it is not.
+def find_interrupted_offset(quarantine: QuarantineTable, game: str, position: BronzeOffset) -> BronzeOffset | None:
+    """Return up to where quarantine has the game's bad rows, if that is past the offset of its table; None otherwise.
 
     A writer died between its two commits then: the records up to there may be in one of the tables already.
     """

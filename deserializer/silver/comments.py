@@ -10,7 +10,7 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, replace
 
 from demux.core.columns.types import Array, Column, ColumnType, Map, Struct
-from demux.core.names import quoted, sql_string
+from demux.core.names import quote_identifier, sql_string
 from demux.core.protobuf.decode.decoder import decoder_of
 from demux.core.protobuf.schema.comments import (
     Comments,
@@ -88,11 +88,11 @@ def statements(table: str, before: Struct, description: Description, at_once: bo
     """
     if not description.is_new:
         return []
-    said = [f"COMMENT ON TABLE {table} IS {sql_string(description.comment)}"] if description.comment else []
+    of_table = [f"COMMENT ON TABLE {table} IS {sql_string(description.comment)}"] if description.comment else []
     changed = list(_changed(before, description.all_columns, ""))
     size = _AT_ONCE if at_once else 1
     parts = [", ".join(changed[at : at + size]) for at in range(0, len(changed), size)]
-    return [*said, *(f"ALTER TABLE {table} ALTER COLUMN {part}" for part in parts)][:_MAX_STATEMENTS]
+    return [*of_table, *(f"ALTER TABLE {table} ALTER COLUMN {part}" for part in parts)][:_MAX_STATEMENTS]
 
 
 def _sources(
@@ -132,7 +132,7 @@ def _changed(before: Struct, wanted: Struct, above: str) -> Iterator[str]:
         after = now.get(column.name)
         if after is None:
             continue
-        path = f"{above}{quoted(column.name)}"
+        path = f"{above}{quote_identifier(column.name)}"
         yield from _changed(inside(column.type), inside(after.type), f"{path}{_way_inside(column.type)}")
         if after.comment and after.comment != column.comment:
             yield f"{path} COMMENT {sql_string(after.comment)}"

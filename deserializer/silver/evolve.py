@@ -12,14 +12,14 @@ from pyspark.sql.types import StructType
 from demux.core.catalog.spark_tables import read_table, save_table, sql_name
 from demux.core.columns.spark import MESSAGE, columns_of_spark, metadata_of, spark_struct
 from demux.core.columns.types import Column, Struct
-from demux.core.error_mapping import named
-from demux.core.names import quoted
+from demux.core.error_mapping import as_demux_error
+from demux.core.names import quote_identifier
 from demux.core.spark.classic import SPARK_ERRORS
 from demux.core.storage.table_address import TableAddress
 from demux.core.tables import SILVER_ORIGIN
 from deserializer.decoders.schema_decision import Decisions
 from deserializer.decoders.select import ARROW, RowDecoder
-from deserializer.silver.rewrite import retyped, widen
+from deserializer.silver.rewrite import widen, widen_schema
 
 _LOG = logging.getLogger("demux")
 
@@ -33,7 +33,7 @@ def say(spark: SparkSession, saying: Iterable[str]) -> None:
         for statement in saying:
             spark.sql(statement)
     except SPARK_ERRORS as error:
-        _LOG.warning("A table's comments cannot follow its newest schema: %s", named(error).message)
+        _LOG.warning("A table's comments cannot follow its newest schema: %s", as_demux_error(error).message)
 
 
 def evolve(spark: SparkSession, table: TableAddress, columns: Struct, message: str | None = None) -> None:
@@ -52,7 +52,7 @@ def evolve(spark: SparkSession, table: TableAddress, columns: Struct, message: s
     wanted = spark_struct(Struct((*columns, *SILVER_ORIGIN)))
     if columns_of_spark(now) == columns_of_spark(wanted):
         return
-    wider = retyped(now, columns)
+    wider = widen_schema(now, columns)
     if wider != now:
         _LOG.info("%s gets wider columns: it is rewritten", table.path, extra={"table": table.path})
         widen(spark, table, now, wider)
@@ -67,7 +67,7 @@ def evolve(spark: SparkSession, table: TableAddress, columns: Struct, message: s
         now = _schema(spark, table)
     # delta adds at the end, behind the origin's columns; also repairs a crash in between
     for name, place in moves([field.name for field in now.fields], [field.name for field in wanted.fields]):
-        spark.sql(f"ALTER TABLE {sql_name(spark, table)} ALTER COLUMN {quoted(name)} {place}")
+        spark.sql(f"ALTER TABLE {sql_name(spark, table)} ALTER COLUMN {quote_identifier(name)} {place}")
 
 
 def _schema(spark: SparkSession, table: TableAddress) -> StructType:
@@ -81,7 +81,7 @@ def moves(now: list[str], wanted: list[str]) -> list[tuple[str, str]]:
     for position, name in enumerate(wanted):
         if order[position] == name:
             continue
-        place = "FIRST" if position == 0 else f"AFTER {quoted(wanted[position - 1])}"
+        place = "FIRST" if position == 0 else f"AFTER {quote_identifier(wanted[position - 1])}"
         order.remove(name)
         order.insert(position, name)
         result.append((name, place))
@@ -103,5 +103,5 @@ def _of_message(frame: DataFrame, columns: Sequence[Column], message: str | None
     if message is None or not columns:
         return frame
     first = columns[0]
-    renamed = F.col(quoted(first.name)).alias(first.name, metadata={**metadata_of(first), MESSAGE: message})
-    return frame.select(*(renamed if name == first.name else F.col(quoted(name)) for name in frame.columns))
+    renamed = F.col(quote_identifier(first.name)).alias(first.name, metadata={**metadata_of(first), MESSAGE: message})
+    return frame.select(*(renamed if name == first.name else F.col(quote_identifier(name)) for name in frame.columns))

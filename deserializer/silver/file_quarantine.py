@@ -13,7 +13,7 @@ import pyarrow.compute as pc
 from demux.core.columns.spark import spark_struct
 from demux.core.delta.parquet_writer import TableFile, append_files, remove_files
 from demux.core.delta.scan import table_rows
-from demux.core.errors import TaskInterrupted
+from demux.core.errors import ConcurrentChange
 from demux.core.extras import deltalake
 from demux.core.names import names_of
 from demux.core.root.lock import TableLock
@@ -55,7 +55,7 @@ class Quarantine:
             TableUnsuited: its files cannot be written without Spark.
         """
         if self._open is not None:
-            self._open = self._storage.renewed(self._open, self.path)
+            self._open = self._storage.renew(self._open, self.path)
             self._open.update_incremental()
             return
         try:
@@ -87,7 +87,7 @@ class Quarantine:
         """Append files with bad rows, with the position of each game that has some; in one commit.
 
         Raises:
-            TaskInterrupted: another process has put bad rows of these games here since `refresh`; nothing is done.
+            ConcurrentChange: another process has put bad rows of these games here since `refresh`; nothing is done.
         """
         with self._lock(self.path):
             by_key = {names_of(game).key: position for game, position in positions.items()}
@@ -97,7 +97,7 @@ class Quarantine:
             self._open.update_incremental()
             if any(self.position(key) != position for key, position in seen.items()):
                 remove_files(self._storage, self.path, [file.path for file in files])
-                raise TaskInterrupted(
+                raise ConcurrentChange(
                     f"Another process put bad rows of the same games into {self.path} meanwhile.",
                     "Run the same command again; nothing is lost.",
                 )

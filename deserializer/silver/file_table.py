@@ -21,7 +21,7 @@ from demux.core.columns.types import Struct
 from demux.core.delta.commit import Replacement, alter_after, append_after
 from demux.core.delta.parquet_writer import TableFile, append_files, remove_files, takes_files
 from demux.core.delta.scan import sizes_of, table_rows
-from demux.core.errors import TableUnsuited, TaskInterrupted
+from demux.core.errors import ConcurrentChange, TableUnsuited
 from demux.core.extras import deltalake
 from demux.core.storage.files import Storage
 from demux.core.tables import SILVER_RESERVED
@@ -29,7 +29,7 @@ from deserializer.offsets.days import Span
 from deserializer.offsets.logged_files import files_of_table
 from deserializer.silver.auto_compaction import is_due, keep_up
 from deserializer.silver.comments import Description
-from deserializer.silver.rewrite import retyped, widen_by_files
+from deserializer.silver.rewrite import widen_by_files, widen_schema
 
 
 @dataclass(frozen=True, slots=True)
@@ -67,7 +67,7 @@ class SilverTable:
     _storage: Storage
     _open: deltalake.DeltaTable | None
     # commits of our own that `_open` does not know yet
-    _ahead: int = 0
+    _unread_commits: int = 0
     # compressed texts of commits of our own, by version, since the last upkeep
     _texts: dict[int, bytes] = field(default_factory=dict)
     # the version of each application's transactions on which our next commit follows
@@ -106,7 +106,7 @@ class SilverTable:
     @property
     def needs_upkeep(self) -> bool:
         """Whether the next commit is one after which the table's files are looked at."""
-        return self._open is not None and is_due(self.path, self._open.version() + self._ahead + 1)
+        return self._open is not None and is_due(self.path, self._open.version() + self._unread_commits + 1)
 
     def files_of(self, span: Span | None) -> dict[str, int]:
         """Return the files that may have rows of these days, or all, with their bytes, by the path that the log has."""
@@ -167,7 +167,7 @@ class SilverTable:
         table = self._caught_up()
         assert table is not None
         now, columns = _schema_in(table), description.all_columns
-        wider = retyped(now, description.columns)
+        wider = widen_schema(now, description.columns)
         schema = with_columns(wider, columns, message, comments=description.is_new)
         if schema is None:
             return False
@@ -184,27 +184,27 @@ class SilverTable:
     def refresh(self) -> None:
         """Read what others did to the table."""
         if self._open is not None:
-            self._open = self._storage.renewed(self._open, self.path)
+            self._open = self._storage.renew(self._open, self.path)
             self._open.update_incremental()
-            self._ahead = 0
+            self._unread_commits = 0
             self._read()
 
     def append(self, files: Sequence[TableFile], app_id: str, version: int) -> None:
         """Append files and say with which transaction, in one commit; once, however often it is called.
 
         Raises:
-            TaskInterrupted: the table has another type of a column by now, or another process has written a transaction
-                of the application since this one asked for it; nothing was committed.
+            ConcurrentChange: the table has another type of a column by now, or another process has written a
+                transaction of the application since this one asked for it; nothing was committed.
         """
         assert self._open is not None
         needs_upkeep = self.needs_upkeep
-        if self._appended(files, app_id, version):
+        if self._try_append(files, app_id, version):
             self._seen[app_id] = version
             if needs_upkeep:
-                newest = self._open.version() + self._ahead
-                self._open = self._storage.renewed(self._open, self.path)
+                newest = self._open.version() + self._unread_commits
+                self._open = self._storage.renew(self._open, self.path)
                 newest = keep_up(self._storage, self._open, self.path, newest, self._texts)
-                self._ahead = newest - self._open.version()
+                self._unread_commits = newest - self._open.version()
                 self._texts.clear()
             return
         # another process was faster, and may have changed what the table asks for
@@ -215,14 +215,14 @@ class SilverTable:
             return
         if has_seen and found != seen:
             remove_files(self._storage, self.path, [file.path for file in files])
-            raise TaskInterrupted(
+            raise ConcurrentChange(
                 f"Another process decoded rows of {self.path} meanwhile.",
                 "Run the same command again; nothing is lost.",
             )
         self.require_suited()
-        if files and _retyped(before, self.everything):
+        if files and _has_retyped(before, self.everything):
             remove_files(self._storage, self.path, [file.path for file in files])
-            raise TaskInterrupted(
+            raise ConcurrentChange(
                 f"Columns of {self.path} got another type while rows were decoded.", "Run the same command again."
             )
         # a failure leaves the files: the commit may have succeeded
@@ -233,7 +233,7 @@ class SilverTable:
         """Replace files of the table as it was read, in one commit; the table is there.
 
         Raises:
-            TaskInterrupted: another process has written the table since; nothing was committed.
+            ConcurrentChange: another process has written the table since; nothing was committed.
         """
         rebuilt, schema, comment = replacement.rebuilt, None, None
         table = self._caught_up()
@@ -244,29 +244,29 @@ class SilverTable:
         removed = {path: sizes[path] for path in replacement.removed}
         commit = Replacement("WRITE", removed, replacement.added, replacement.transactions, schema, comment)
         if not commit.commit(self._storage, table, self.path):
-            raise TaskInterrupted(
+            raise ConcurrentChange(
                 f"Another process wrote {self.path} meanwhile.", "Run the same command again; nothing is lost."
             )
 
-    def _appended(self, files: Sequence[TableFile], app_id: str, version: int) -> bool:
+    def _try_append(self, files: Sequence[TableFile], app_id: str, version: int) -> bool:
         assert self._open is not None
         try:
-            newest = self._open.version() + self._ahead
+            newest = self._open.version() + self._unread_commits
             text = append_after(self._storage, newest, self.path, files, {app_id: version})
         except OSError:  # deltalake may know better, or says what is wrong
             return False
         if text is None:
             return False
-        self._ahead += 1
+        self._unread_commits += 1
         self._texts[newest + 1] = zlib.compress(text)
         return True
 
     def _caught_up(self) -> deltalake.DeltaTable | None:
         """Return the table with our own commits; None where there is none."""
-        if self._open is not None and self._ahead:
-            self._open = self._storage.renewed(self._open, self.path)
+        if self._open is not None and self._unread_commits:
+            self._open = self._storage.renew(self._open, self.path)
             self._open.update_incremental()
-            self._ahead = 0
+            self._unread_commits = 0
         return self._open
 
     def _read(self) -> None:
@@ -279,7 +279,7 @@ def _schema_in(table: deltalake.DeltaTable) -> StructType:
     return StructType.fromJson(json.loads(table.schema().to_json()))
 
 
-def _retyped(before: Struct, after: Struct) -> bool:
+def _has_retyped(before: Struct, after: Struct) -> bool:
     types = {column.name: column.type for column in before}
     return any(types.get(column.name, column.type) != column.type for column in after)
 

@@ -9,7 +9,7 @@ from pyspark.sql import SparkSession
 
 from demux.core.catalog.registration import make_known
 from demux.core.columns.types import Struct
-from demux.core.error_mapping import named
+from demux.core.error_mapping import as_demux_error
 from demux.core.errors import DemuxError
 from demux.core.schemas.ref import SchemaRef
 from demux.core.schemas.store import SchemaStore
@@ -82,7 +82,7 @@ def learn(
         try:
             return answers if isinstance(answers, DemuxError) else decide_one(game, answers)
         except Exception as error:  # one game's failure must not stop its neighbours
-            return named(error)
+            return as_demux_error(error)
 
     found = schemas.lookup_all(refs)
     with ThreadPoolExecutor(max(_DECIDED_AT_ONCE, threads), thread_name_prefix="learn") as pool:

@@ -24,7 +24,7 @@ from demux.core.delta.parquet_writer import TableFile, TableWriter, remove_files
 from demux.core.delta.rewrite_rows import rewritten
 from demux.core.delta.scan import sizes_of
 from demux.core.extras import deltalake
-from demux.core.names import quoted
+from demux.core.names import quote_identifier
 from demux.core.spark.connect import new_session
 from demux.core.storage.files import Storage
 from demux.core.storage.table_address import TableAddress
@@ -43,7 +43,7 @@ FILES_OF_TABLES = {
 MOST_BYTES = 512 * 2**20
 
 
-def retyped(now: StructType, wanted: Struct) -> StructType:
+def widen_schema(now: StructType, wanted: Struct) -> StructType:
     """Return the schema with its numbers as wide as wanted: columns, their order, and metadata stay.
 
     Args:
@@ -53,7 +53,7 @@ def retyped(now: StructType, wanted: Struct) -> StructType:
     types = {column.name: column.type for column in wanted}
     return StructType(
         [
-            StructField(one.name, _retyped(one.dataType, types[one.name]), one.nullable, one.metadata)
+            StructField(one.name, _widen_type(one.dataType, types[one.name]), one.nullable, one.metadata)
             if one.name in types
             else one
             for one in now.fields
@@ -61,14 +61,14 @@ def retyped(now: StructType, wanted: Struct) -> StructType:
     )
 
 
-def _retyped(now: DataType, wanted: ColumnType) -> DataType:
+def _widen_type(now: DataType, wanted: ColumnType) -> DataType:
     match now, wanted:
         case StructType(), Struct():
-            return retyped(now, wanted)
+            return widen_schema(now, wanted)
         case ArrayType(), Array(element):
-            return ArrayType(_retyped(now.elementType, element), now.containsNull)
+            return ArrayType(_widen_type(now.elementType, element), now.containsNull)
         case MapType(), Map(key, value):
-            return MapType(spark_type(key), _retyped(now.valueType, value), now.valueContainsNull)
+            return MapType(spark_type(key), _widen_type(now.valueType, value), now.valueContainsNull)
         case _, Primitive():
             return spark_type(wanted)
         case _:
@@ -82,13 +82,13 @@ def widen(spark: SparkSession, table: TableAddress, now: StructType, wider: Stru
         spark: the session.
         table: the table.
         now: its schema.
-        wider: as `retyped` gives it.
+        wider: as `widen_schema` gives it.
     """
     rows = read_table(spark, table)
     columns = [
-        F.col(quoted(before.name)).cast(after.dataType).alias(after.name, metadata=after.metadata)
+        F.col(quote_identifier(before.name)).cast(after.dataType).alias(after.name, metadata=after.metadata)
         if before.dataType != after.dataType
-        else F.col(quoted(before.name))
+        else F.col(quote_identifier(before.name))
         for before, after in zip(now.fields, wider.fields, strict=True)
     ]
     replace_rows(rows.select(*columns), table, overwriteSchema="true")
@@ -105,7 +105,7 @@ def widen_by_files(
         storage: how the table is reached.
         table: the table as it was read.
         path: its path or URI.
-        wider: its schema from then on: as `retyped` gives it, and further columns.
+        wider: its schema from then on: as `widen_schema` gives it, and further columns.
         description: what the table says of itself; None: what it said before.
     """
     sizes = sizes_of(table)

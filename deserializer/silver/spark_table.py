@@ -21,8 +21,8 @@ from demux.core.columns.types import Struct
 from demux.core.delta import batch_commit as commits
 from demux.core.delta.app_transactions import Batch, transaction_of
 from demux.core.delta.parquet_writer import TableFile, remove_files
-from demux.core.errors import DemuxError, TaskInterrupted
-from demux.core.names import quoted, sql_string
+from demux.core.errors import ConcurrentChange, DemuxError
+from demux.core.names import quote_identifier, sql_string
 from demux.core.spark.connect import new_session
 from demux.core.storage.files import Storage
 from demux.core.storage.location import literal_path
@@ -108,7 +108,7 @@ class SilverBySpark:
         """Make the table with these columns, the origin's too; a second call does nothing."""
         if not self._exists:
             nothing = self._spark.createDataFrame([], StructType.fromJson(schema_of(columns, message)))
-            writer = nothing.writeTo(f"delta.{quoted(self.path)}").using("delta")
+            writer = nothing.writeTo(f"delta.{quote_identifier(self.path)}").using("delta")
             (writer.tableProperty(COMMENT, comment) if comment else writer).create()
             self.refresh()
 
@@ -129,7 +129,7 @@ class SilverBySpark:
         """Append rows and say with which transaction, in one commit; once, however often it is called.
 
         Raises:
-            TaskInterrupted: another process has written a transaction of the application since this one asked for it;
+            ConcurrentChange: another process has written a transaction of the application since this one asked for it;
                 nothing was committed.
         """
         seen = self.transaction(app_id)
@@ -138,7 +138,7 @@ class SilverBySpark:
         if found == version:
             return
         if found != seen:
-            raise TaskInterrupted(
+            raise ConcurrentChange(
                 f"Another process decoded rows of {self.path} meanwhile.",
                 "Run the same command again; nothing is lost.",
             )

@@ -17,7 +17,7 @@ from demux.core.delta.log import newest_version
 from demux.core.names import names_of
 from demux.core.reports import GameReport
 from demux.core.root.layout import Layout
-from demux.core.root.lock import TableLock, unlocked
+from demux.core.root.lock import TableLock, no_lock
 from demux.core.schemas.store import SchemaStore
 from demux.core.settings.settings import Decoder, Sink
 from demux.core.spark.map_in_arrow import batches_within_memory
@@ -29,8 +29,8 @@ from demux.core.streaming.session import has_protobuf_functions
 from deserializer.decoders.schema_decision import decide
 from deserializer.decoders.select import choose, native_decoder
 from deserializer.fleet.round import Fleet
-from deserializer.silver.append import contents_of, unsettled, write_rows
-from deserializer.silver.backend import ahead, tables_of
+from deserializer.silver.append import contents_of, exclude_committed_rows, write_rows
+from deserializer.silver.backend import find_interrupted_offset, tables_of
 from deserializer.silver.fit import fit
 from deserializer.silver.spark_quarantine import QuarantineBySpark
 from deserializer.silver.spark_table import SilverBySpark
@@ -45,7 +45,7 @@ def deserialize(
     schemas: SchemaStore,
     game: str,
     decoder: Decoder = Decoder.AUTO,
-    tables: TableLock = unlocked,
+    tables: TableLock = no_lock,
 ) -> GameReport:
     """Return what was decoded; runs until all of the game's bronze rows are in silver or quarantine.
 
@@ -61,7 +61,7 @@ def deserialize(
 
     Raises:
         TableLost, PositionLost: as `Tables.position`; nothing was written.
-        TaskInterrupted: another process decoded the game meanwhile; nothing was written twice.
+        ConcurrentChange: another process decoded the game meanwhile; nothing was written twice.
         RuntimeMissing: `from_protobuf` was asked for and is not to be had.
         ApprovalNeeded: a schema would change the table, which asks first; nothing was written.
         DecoderUnsuited: `from_protobuf` was asked for and cannot read one of the game's messages; nothing was written.
@@ -86,7 +86,11 @@ def deserialize(
         if after <= before:
             # the table was written, and then the process died
             return
-        rows = frame if ahead(quarantine, game, before) is None else unsettled(frame, game, table, quarantine)
+        rows = (
+            frame
+            if find_interrupted_offset(quarantine, game, before) is None
+            else exclude_committed_rows(frame, game, table, quarantine)
+        )
         contents = contents_of(rows)
         answers = schemas.lookup(contents.refs, game)
         contract = schemas.contract(game)

@@ -7,7 +7,7 @@ import re
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as F
 
-from demux.core.names import game_key, hive_escaped
+from demux.core.names import escape_partition_value, game_key
 from deserializer.decoders.arrow import INPUT
 
 
@@ -47,7 +47,7 @@ def other_games(game: str) -> str:
 
 def _escaped(game: str) -> str:
     """Return an expression that finds at least the folder that Spark writes the game's files to."""
-    first, *inner = re.split(r"[^A-Za-z0-9_-]+", hive_escaped(game))
+    first, *inner = re.split(r"[^A-Za-z0-9_-]+", escape_partition_value(game))
     if not inner:
         return re.escape(first)
     *middle, last = inner

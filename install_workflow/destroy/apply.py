@@ -52,21 +52,21 @@ def list_removable(
 
 def remove_from_root(
     layout: Layout,
-    found: Iterable[Folder],
+    folders: Iterable[Folder],
     report: Callable[[Folder], None] = lambda _: None,
     unregister: Callable[[str], None] = lambda _: None,
 ) -> None:
     """Remove the folders; a second call removes what is left.
 
     Args:
-        found: what goes, as `list_removable` has it.
+        folders: what goes, as `list_removable` has it.
         report: called for each removed folder.
         unregister: called with the path of each table before its removal, so that a catalog forgets it.
     """
-    found = tuple(found)
-    if found:
-        layout.storage.write_text(layout.removal, to_text(found, layout))
-    for folder in found:
+    folders = tuple(folders)
+    if folders:
+        layout.storage.write_text(layout.removal, to_text(folders, layout))
+    for folder in folders:
         if folder.part is RootPart.TABLES:
             unregister(folder.path)
         layout.storage.delete_folder(folder.path)
@@ -104,7 +104,7 @@ def _new(spark: SparkSession, layout: Layout, control: Control, parts: Iterable[
     found = [folder for folder in folders(layout, games, parts) if _is_there(layout.storage, folder)]
     if sum(folder.part is RootPart.TABLES for folder in found) > _MOST_COUNTED:
         return tuple(found)
-    return tuple(_counted(spark, folder) for folder in found)
+    return tuple(_count_rows(spark, folder) for folder in found)
 
 
 def _is_there(storage: Storage, folder: Folder) -> bool:
@@ -116,7 +116,7 @@ def _is_there(storage: Storage, folder: Folder) -> bool:
             return any(file.bytes for file in storage.files(folder.path))
 
 
-def _counted(spark: SparkSession, folder: Folder) -> Folder:
+def _count_rows(spark: SparkSession, folder: Folder) -> Folder:
     match folder.part:
         case RootPart.TABLES:
             # by path: the catalog need not learn of a table that goes

@@ -82,7 +82,7 @@ def part_of(layout: Layout, path: str) -> RootPart | None:
     return next((part for part in RootPart if path in set(_paths(layout, (), part))), None)
 
 
-def require_apart(settings: Settings, found: Iterable[Folder]) -> None:
+def require_apart(settings: Settings, folders: Iterable[Folder]) -> None:
     """Check that nothing goes that is not ours.
 
     Raises:
@@ -90,7 +90,7 @@ def require_apart(settings: Settings, found: Iterable[Folder]) -> None:
     """
     registries = [registry.path for registry in settings.registries.values()]
     others = [settings.source_path, settings.archive.path, settings.registry_path, *registries]
-    for folder in found:
+    for folder in folders:
         for other in others:
             if other is not None and _within(other, folder.path):
                 raise SettingsInvalid(

@@ -7,7 +7,7 @@ from collections.abc import Iterator, Mapping
 from pathlib import Path
 
 from demux.core.root.layout import Layout
-from demux.core.root.lock import Access, locked
+from demux.core.root.lock import Access, hold_root
 from tests.support.flow.root import rows
 
 _PERSON = re.compile(rb"user_[0-9]{4}")
@@ -17,7 +17,7 @@ def people(root: Path) -> Mapping[str, frozenset[str]]:
     """Return the ids of the records that name somebody, by name, in whichever table their bytes are."""
     layout = Layout(str(root))
     # between the steps of others: files that were just replaced may be gone
-    with locked(str(root), "soak", wait=True, access=Access.TURNS):
+    with hold_root(str(root), "soak", wait=True, access=Access.TURNS):
         bronze = [(row["record_id"], row["payload"]) for row in rows(layout.bronze)]
         quarantine = [(row["record_id"], row["bytes"]) for row in rows(layout.quarantine)]
     found: dict[str, set[str]] = {}

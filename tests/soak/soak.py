@@ -161,13 +161,13 @@ class Soak:
         command = words(deed.act, self._rng, self._days, _GAME, person)
         if deed.kill_after_s is not None:
             killed = self._processes.run(command, deed.kill_after_s)
-            self._told(command, killed)
+            self._report(command, killed)
         ended = run(command)
-        self._told(command, ended)
+        self._report(command, ended)
         if deed.act is Act.FORGET and ended.code == 0:
             self.forgotten[person] = self.forgotten.get(person, frozenset()) | known[person]
 
-    def _told(self, command: Sequence[str], ended: Ended) -> None:
+    def _report(self, command: Sequence[str], ended: Ended) -> None:
         shown = " ".join(command)
         what = "killed" if ended.code < 0 else f"exit code {ended.code}"
         self._say(f"{shown}: {what} after {ended.seconds:.0f} s")

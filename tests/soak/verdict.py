@@ -40,11 +40,11 @@ def mistakes(root: Path) -> Iterator[str]:
 
 def failed_tasks(root: Path) -> Iterator[str]:
     """Yield the tasks of rounds that have failed, each sentence once."""
-    told = {}
+    failures = {}
     for row in rows(Layout(str(root)).rounds):
         if row["condition"] is not None:
-            told[row["condition"], row["sentence"]] = row
-    for (condition, sentence), row in told.items():
+            failures[row["condition"], row["sentence"]] = row
+    for (condition, sentence), row in failures.items():
         yield f"a task of {row['game_name']} failed at {row['finished_at']:%H:%M:%S}: {condition} {sentence}"
 
 

@@ -8,7 +8,7 @@ import pyarrow as pa
 import pytest
 from pyspark.sql import SparkSession
 
-from demux.core.names import names_of, quoted
+from demux.core.names import names_of, quote_identifier
 from demux.core.reports import GameReport
 from demux.core.root.layout import Layout
 from demux.core.schemas.store import SchemaStore
@@ -51,7 +51,7 @@ def test_rows_that_only_spark_reads_are_decoded_again_and_no_copy_of_them_stays(
     # Spark wants the server's own version of a file
     for path in (each for each in tmp_path.rglob("bronze/**/*") if each.is_file()):
         assert in_store.create(f"{layout.root}/{path.relative_to(tmp_path)}", path.read_bytes())
-    bronze = quoted(layout.bronze)
+    bronze = quote_identifier(layout.bronze)
     spark.sql(f"ALTER TABLE delta.{bronze} SET TBLPROPERTIES (delta.enableDeletionVectors = true)")
     spark.sql(f"DELETE FROM delta.{bronze} WHERE record_id = 't/0/1'")
     redecoder = Redecoder(spark, layout, SchemaStore(spark, layout, every_game(registry)))

@@ -87,10 +87,10 @@ class Profile:
 
     def pytest_runtest_logreport(self, report: pytest.TestReport) -> None:
         """Collect."""
-        told: dict[str, Any] = dict(report.user_properties)
-        if report.when == "teardown" and "cost" in told:
-            self._found[report.nodeid] = Cost(told["cost"])
-            if told["cost"]["cpu_s"] > SLOW_S and not told["slow"]:
+        properties: dict[str, Any] = dict(report.user_properties)
+        if report.when == "teardown" and "cost" in properties:
+            self._found[report.nodeid] = Cost(properties["cost"])
+            if properties["cost"]["cpu_s"] > SLOW_S and not properties["slow"]:
                 self._slow.append(report.nodeid)
 
     def pytest_terminal_summary(self, terminalreporter: pytest.TerminalReporter) -> None:

@@ -30,11 +30,12 @@ def page(sources: Mapping[str, str]) -> str:
     Args:
         sources: the text of each file of the product, by path, of which the sentences are read.
     """
-    said = said_in(sources, {error.__name__ for error in CONDITIONS})
+    sentences = said_in(sources, {error.__name__ for error in CONDITIONS})
 
     def rows(error: type[DemuxError]) -> list[tuple[str, str]]:
         found = [
-            ("<br>or: ".join(each.messages), "<br>or: ".join(each.remedies)) for each in said.get(error.__name__, ())
+            ("<br>or: ".join(each.messages), "<br>or: ".join(each.remedies))
+            for each in sentences.get(error.__name__, ())
         ]
         # where all of it is made at run time, there is nothing to look for
         return [row for row in found if any(cell.strip(f"{OPEN}:. ") for cell in row)]

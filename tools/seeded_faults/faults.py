@@ -74,7 +74,7 @@ FAULTS: tuple[Fault, ...] = (
     Fault(
         "older-checkpoint-accepted",
         "bronze_ingest/run.py",
-        "if written is None or written <= found.begun:",
+        "if written is None or written <= stream_state.begun:",
         "if written is None or written >= 0:",
         "tests/spark/bronze/test_run.py::test_a_checkpoint_that_is_older_than_its_table_is_refused",
     ),

@@ -183,9 +183,9 @@ def _unpack(folder: Path) -> None:
         archive.unlink()
 
 
-def _why(said: str) -> str:
+def _why(summary: str) -> str:
     """The first line of Ivy's problem summary that names a reason."""
-    lines = [line.strip() for line in said.splitlines()]
+    lines = [line.strip() for line in summary.splitlines()]
     reasons = [line for line in lines if "error" in line.lower() or "not found" in line]
     return reasons[0] if reasons else (lines or ["Ivy said nothing"])[-1]
 

@@ -19,7 +19,7 @@ from install_workflow.databricks.apply.deploy import (
     settle,
 )
 from install_workflow.databricks.apply.deployment_lock import DeploymentLock
-from install_workflow.databricks.apply.wheel import Wheel, needed
+from install_workflow.databricks.apply.wheel import Wheel, find_missing_plan_files
 from install_workflow.databricks.diff.changes import WorkspacePlan, require_modest, require_no_twin
 from install_workflow.databricks.diff.render import as_text, from_text
 from install_workflow.databricks.grants.apply import GrantsPreview as Grants
@@ -125,7 +125,7 @@ def _from_file(saved: Path, workspace: Workspace, settings: Settings, wheel: Whe
     plan = _read(saved, workspace.connection.host)
     must_upload = require_applicable(plan, workspace, settings, wheel, lock.filled)
     jobs = [change.job.settings for change in plan.changes if change.job is not None]
-    files = needed(workspace.connection, jobs, arguments(settings).files)
+    files = find_missing_plan_files(workspace.connection, jobs, arguments(settings).files)
     console.print(as_text(plan), soft_wrap=True)
     if sentence := grants_left_out(settings):
         console.print(sentence, soft_wrap=True)

@@ -37,7 +37,11 @@ def destroy(settings: Settings, tables: bool, checkpoints: bool, take_over: bool
 
 
 def _destroy_deployment(
-    settings: Settings, take_over: bool, yes: bool, place: CommandContext | None = None, found: tuple[Folder, ...] = ()
+    settings: Settings,
+    take_over: bool,
+    yes: bool,
+    place: CommandContext | None = None,
+    folders: tuple[Folder, ...] = (),
 ) -> None:
     workspace = Workspace(connect(settings))
     lock = begin(workspace, settings.databricks, take_over)
@@ -46,24 +50,24 @@ def _destroy_deployment(
     if text := revoking_text(granted):
         console.print(text, soft_wrap=True)
     console.print(removal_text(removal), soft_wrap=True)
-    print_parts(found)
-    copied = place is not None and _has_copy(place, lock.deployment, found)
+    print_parts(folders)
+    copied = place is not None and _has_copy(place, lock.deployment, folders)
     if copied:
         console.print(f"- forget where the games of {lock.deployment} ran (control/deployments)", soft_wrap=True)
-    if removal.is_empty and not granted.kept.version and not found and not copied:
+    if removal.is_empty and not granted.kept.version and not folders and not copied:
         raise typer.Exit
     ask_to_remove(yes)
     refused: list[DemuxError] = []
     # the deployment is claimed before the first call; the jobs, which would write the tables again, go before those
     remove_all(workspace, removal, print_step, lock, lambda: refused.extend(take_back(granted, lock.keep)))
     if place is not None:
-        remove_parts(place, found)
+        remove_parts(place, folders)
         if copied:
             forget_deployment(place.spark, place.layout, lock.deployment)
     raise_first(refused)
 
 
-def _has_copy(place: CommandContext, deployment: str, found: tuple[Folder, ...]) -> bool:
+def _has_copy(place: CommandContext, deployment: str, folders: tuple[Folder, ...]) -> bool:
     """Return whether the table of deployments stays and has rows of this one; half removed tables are not read."""
-    goes = place.layout.deployments in {folder.path for folder in found}
+    goes = place.layout.deployments in {folder.path for folder in folders}
     return not goes and not is_unfinished(place.layout) and has_deployment(place.spark, place.layout, deployment)

@@ -9,7 +9,7 @@ from demux.cli.deploy.workspace import connect, read_deployment_lock
 from demux.cli.output.print_json import print_json
 from demux.core.errors import DemuxError
 from demux.core.settings.settings import Settings
-from demux.core.text import counted, printable
+from demux.core.text import count_text, printable
 from install_workflow.databricks.grants.apply import GrantsPreview, preview_grants
 from install_workflow.databricks.grants.apply import apply as apply_grants
 from install_workflow.databricks.grants.desired import place_of
@@ -45,13 +45,13 @@ def apply(settings: Settings, json: bool, force: bool, yes: bool) -> None:
         raise outcome.failed[0]
 
 
-def make_grants(found: GrantsPreview) -> None:
+def make_grants(preview: GrantsPreview) -> None:
     """Make and take back grants until they are as the plan says, and print each call.
 
     Raises:
         DemuxError: the first of what the workspace refused, once all others were tried; or as `apply`.
     """
-    raise_first(_made(found, lambda: None))
+    raise_first(_made(preview, lambda: None))
 
 
 def raise_first(failed: Sequence[DemuxError]) -> None:
@@ -62,29 +62,29 @@ def raise_first(failed: Sequence[DemuxError]) -> None:
         raise failed[0]
 
 
-def revoking_text(found: GrantsPreview) -> str:
+def revoking_text(preview: GrantsPreview) -> str:
     """Return a line for our record, and for each grant that a destroyed deployment takes back; "" for none."""
-    record = [f"- remove {printable(found.files.folder)}"] if found.kept.version else []
-    return "\n".join([*record, *([as_text(found.plan)] if found.plan.changes else [])])
+    record = [f"- remove {printable(preview.files.folder)}"] if preview.kept.version else []
+    return "\n".join([*record, *([as_text(preview.plan)] if preview.plan.changes else [])])
 
 
-def take_back(found: GrantsPreview, before: Callable[[], None]) -> Sequence[DemuxError]:
+def take_back(preview: GrantsPreview, before: Callable[[], None]) -> Sequence[DemuxError]:
     """Take back all that is ours, print each call, and return what was refused; our record goes if nothing was.
 
     Raises:
         DemuxError: as `apply`, where nothing else can be tried.
     """
-    if not found.kept.version:
+    if not preview.kept.version:
         return ()
-    failed = _made(found, before)
-    if not failed and found.files.remove():
-        console.print(f"- remove {printable(found.files.folder)}: done", soft_wrap=True)
+    failed = _made(preview, before)
+    if not failed and preview.files.remove():
+        console.print(f"- remove {printable(preview.files.folder)}: done", soft_wrap=True)
     return failed
 
 
-def _made(found: GrantsPreview, before: Callable[[], None]) -> Sequence[DemuxError]:
-    outcome = apply_grants(found, lambda _, made: _print_call(made), before)
-    console.print(f"{counted(len(outcome.done), 'grant')} changed")
+def _made(preview: GrantsPreview, before: Callable[[], None]) -> Sequence[DemuxError]:
+    outcome = apply_grants(preview, lambda _, made: _print_call(made), before)
+    console.print(f"{count_text(len(outcome.done), 'grant')} changed")
     return outcome.failed
 
 

@@ -71,16 +71,16 @@ def list_parts(place: CommandContext, parts: frozenset[RootPart]) -> tuple[Folde
     return found
 
 
-def print_parts(found: tuple[Folder, ...]) -> None:
+def print_parts(folders: tuple[Folder, ...]) -> None:
     """Print the folders to remove from the root."""
-    if found:
-        console.print(folders_text(found), soft_wrap=True)
+    if folders:
+        console.print(folders_text(folders), soft_wrap=True)
 
 
-def remove_parts(place: CommandContext, found: tuple[Folder, ...]) -> None:
+def remove_parts(place: CommandContext, folders: tuple[Folder, ...]) -> None:
     """Remove the folders, and say each; the catalog forgets the tables."""
     storage = place.layout.storage
-    remove_from_root(place.layout, found, _print_removed, lambda path: forget(place.spark, storage.address(path)))
+    remove_from_root(place.layout, folders, _print_removed, lambda path: forget(place.spark, storage.address(path)))
 
 
 def _print_removed(folder: Folder) -> None:

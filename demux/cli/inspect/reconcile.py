@@ -18,7 +18,7 @@ from demux.cli.output.tables import new_table
 from demux.core.errors import ExitCode
 from demux.core.settings.settings import Settings
 from demux.core.settings.source import SourceKind
-from demux.core.text import counted, first_few, printable
+from demux.core.text import count_text, first_few, printable
 from demux.operations.reconcile.balance import (
     MEANING,
     Account,
@@ -99,7 +99,7 @@ def _table(accounts: tuple[Account, ...], shown: list[Account]) -> Table:
         batch = [] if not rounds else ["" if account.batch is None else str(account.batch)]
         table.add_row(Text(printable(account.game)), *batch, *_numbers([account], columns))
     table.add_section()
-    total = counted(len({account.game for account in accounts}), "game")
+    total = count_text(len({account.game for account in accounts}), "game")
     table.add_row(Text(total, "bold"), *([""] if rounds else []), *_numbers(accounts, columns))
     return table
 
@@ -119,7 +119,7 @@ def _numbers(accounts: Sequence[Account], columns: Iterable[str]) -> list[str]:
 
 def _difference_lines(difference: LedgerDifference) -> Iterator[Text]:
     game = "" if difference.game is None else f"{printable(difference.game)}: "
-    rows = counted(difference.rows, "row")
+    rows = count_text(difference.rows, "row")
     yield Text(f"{difference.kind.value}: {game}{rows}{_batches(difference)}: {MEANING[difference.kind]}", "red")
     names = [_example(example) for example in difference.examples]
     if names:
@@ -146,8 +146,8 @@ def _example(example: DifferenceExample) -> str:
 def _hole_line(hole: OffsetHole) -> str:
     ranges = [f"{first}" if end == first + 1 else f"{first} to {end - 1}" for first, end in hole.ranges]
     return (
-        f"hole: topic {printable(hole.log)}, partition {hole.partition}: {counted(hole.offsets, 'offset')} not there "
-        f"({first_few(ranges)}): lost records, or markers of transactions, or what compaction removed"
+        f"hole: topic {printable(hole.log)}, partition {hole.partition}: {count_text(hole.offsets, 'offset')} not "
+        f"there ({first_few(ranges)}): lost records, or markers of transactions, or what compaction removed"
     )
 
 

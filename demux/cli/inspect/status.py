@@ -24,7 +24,7 @@ from demux.cli.output.tables import counts_text, freshness_text, new_table, numb
 from demux.core.causes import Stage
 from demux.core.root.layout import layout_of, require_root
 from demux.core.settings.settings import Settings
-from demux.core.text import counted, first_few, printable
+from demux.core.text import count_text, first_few, printable
 from demux.operations.quarantine.filter import require_game
 from demux.operations.status.json_view import status_content
 from demux.operations.status.model import LATE, WAITING, GameHealth, GameStatus, Status
@@ -175,7 +175,7 @@ def status_text(status: Status, most_games: int | None = None) -> RenderableType
         )
     table.add_section()
     table.add_row(
-        Text(counted(len(games), "game"), "bold"),
+        Text(count_text(len(games), "game"), "bold"),
         "",
         number_cell(_sum(game.rows_in for game in games)),
         number_cell(_sum(_silver(game) for game in games)),
@@ -183,9 +183,9 @@ def status_text(status: Status, most_games: int | None = None) -> RenderableType
         number_cell(sum(sum(game.quarantined.values()) for game in games)),
     )
     states = ", ".join(f"{count:,} {state.value}" for state, count in status.states.items() if count)
-    lines += [Text(f"{counted(len(games), 'game')}: {states}"), table] if games else [table]
+    lines += [Text(f"{count_text(len(games), 'game')}: {states}"), table] if games else [table]
     if len(shown) < len(games):
-        lines.append(Text(f"{counted(len(games) - len(shown), 'game')} more: `demux status --all`"))
+        lines.append(Text(f"{count_text(len(games) - len(shown), 'game')} more: `demux status --all`"))
     without_game = {cause: rows for (stage, cause), rows in status.quarantined.items() if stage is Stage.BRONZE}
     if without_game:
         lines.append(Text.assemble("records without a game, in quarantine: ", counts_text(without_game)))
@@ -207,7 +207,7 @@ def _problem_lines(status: Status) -> Iterable[Text]:
             yield Text(f"failed: {names}: {problem.condition} {printable(problem.sentence)}", "red")
         else:
             waiting = _sum(rows[game] for game in problem.games)
-            amount = "an unknown number of rows" if waiting is None else counted(waiting, "row")
+            amount = "an unknown number of rows" if waiting is None else count_text(waiting, "row")
             verb = "waits" if len(problem.games) == 1 else "wait"
             yield Text(f"{names} {verb} in bronze with {amount}: {printable(problem.sentence)}", "yellow")
 

@@ -11,7 +11,7 @@ from rich.text import Text
 from demux.cli.output.documents.repairs import BackfillJson, DecodedGameJson, RoundJson
 from demux.cli.output.print_json import error_json
 from demux.cli.output.tables import failure_lines, freshness_text, new_table, number_cell, text_cell
-from demux.core.text import counted, first_few, printable
+from demux.core.text import count_text, first_few, printable
 from deserializer.redecode.backfill_plan import Backfill, Day, DayState
 
 if TYPE_CHECKING:
@@ -50,7 +50,7 @@ def round_table(result: Round, seconds: float) -> RenderableType:
         lines.append(Text(f"{len(result.plan.waiting)} games wait in bronze, see `demux status`", "yellow"))
     idle, left = (len(result.plan.tasks) - len(ended) for ended in (busy, result.ended))
     rest = f"{idle} had none" if result.complete else f"the other {left} come in the next round"
-    lines.append(Text(f"{counted(len(busy), 'game')} had new rows, {rest}; {seconds:.1f} s"))
+    lines.append(Text(f"{count_text(len(busy), 'game')} had new rows, {rest}; {seconds:.1f} s"))
     return Group(*lines)
 
 

@@ -14,7 +14,7 @@ from demux.core.settings.settings import Settings
 from demux.core.time_expressions import moment_of
 from demux.pipeline.context import CommandContext
 from deserializer.offsets.bronze_days import plain_bronze
-from deserializer.redecode.backfill_plan import BackfillRequest, asked
+from deserializer.redecode.backfill_plan import BackfillRequest, request_backfill
 
 
 def backfill(
@@ -59,7 +59,7 @@ def _asked(games: list[str], since: str | None, until: str | None) -> BackfillRe
     first, last = (
         None if text is None else moment_of(text, now, option) for text, option in ((since, "--from"), (until, "--to"))
     )
-    return asked(games, first, last)
+    return request_backfill(games, first, last)
 
 
 def _from_rescued(place: CommandContext, game: list[str]) -> None:

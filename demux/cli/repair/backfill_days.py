@@ -20,11 +20,11 @@ from demux.cli.output.progress import BackfillProgress
 from demux.cli.output.reports import backfill_content, backfill_table, backfills_table
 from demux.core.control.games_and_rounds import Control
 from demux.core.delta.bronze_games import games_in_bronze
-from demux.core.error_mapping import named
+from demux.core.error_mapping import as_demux_error
 from demux.core.errors import DemuxError, ExitCode, RangeInvalid, exit_code_of
 from demux.core.names import names_of
 from demux.core.root.layout import Layout
-from demux.core.text import counted, first_few, printable
+from demux.core.text import count_text, first_few, printable
 from demux.operations.quarantine.filter import require_game
 from demux.pipeline.context import CommandContext
 from demux.pipeline.engines import decode_of
@@ -38,11 +38,11 @@ from deserializer.redecode.backfill_plan import (
     Day,
     DayState,
     chunks,
-    ended,
+    complete_days,
     estimate,
-    failed,
+    find_unfinished_backfill,
+    mark_failed,
     require_found,
-    resumed,
     to_do,
     waves,
 )
@@ -141,11 +141,13 @@ class Backfilling:
             found = self._read(by_game.values()).values()
             done = self._redecoder.replace_many([one for one in found if isinstance(one, BronzeRows)], _request())
         except Exception as error:  # one by one, it shows which game it is
-            _LOG.info("days of games are decoded one by one: %s", named(error))
+            _LOG.info("days of games are decoded one by one: %s", as_demux_error(error))
             return {}
         rows = max(1, sum(by_game[game].rows for game in done))
         seconds = (time.monotonic() - began) / rows
-        return {game: ended(by_game[game], one.counts, seconds * by_game[game].rows) for game, one in done.items()}
+        return {
+            game: complete_days(by_game[game], one.counts, seconds * by_game[game].rows) for game, one in done.items()
+        }
 
     def _read(self, chunks: Iterable[BackfillChunk]) -> dict[str, BronzeRows | DemuxError]:
         """Return the rows of the days that each game has read, or why that is unknown."""
@@ -165,7 +167,7 @@ class Backfilling:
 
     def _ended(self, chunk: BackfillChunk, end: TaskEnd[Redecoded]) -> tuple[Day, ...]:
         if end.report is not None:
-            return ended(chunk, end.report.counts, end.seconds)
+            return complete_days(chunk, end.report.counts, end.seconds)
         assert end.error is not None
         self._failed[chunk.game] = end.error
         return _failed(chunk.days, end.error)
@@ -221,7 +223,9 @@ def print_estimate(
         print_json(document)
         return
     about = "the duration is not known yet" if seconds is None else f"about {max(1, round(seconds)):,} s"
-    console.print(f"{counted(len(games), 'game')}, {counted(len(days), 'day')}, {counted(rows, 'row')}: {about}")
+    console.print(
+        f"{count_text(len(games), 'game')}, {count_text(len(days), 'day')}, {count_text(rows, 'row')}: {about}"
+    )
     warn_of_undated(undated)
     console.print("nothing was decoded")
 
@@ -239,12 +243,12 @@ def _days_to_do(
     spark: SparkSession | None, layout: Layout, wanted: BackfillRequest
 ) -> tuple[tuple[Day, ...], Backfill | None, Mapping[str, int]]:
     """Return the days of a backfill, the backfill that it continues, and the rows that say of no day, by game."""
-    found = _there(spark, layout, wanted)
-    before = resumed(backfills(spark, layout, 1, wanted), wanted)
+    found = _days_in_bronze(spark, layout, wanted)
+    before = find_unfinished_backfill(backfills(spark, layout, 1, wanted), wanted)
     return to_do(found.days, before), before, found.undated
 
 
-def _there(spark: SparkSession | None, layout: Layout, wanted: BackfillRequest) -> BronzeDays:
+def _days_in_bronze(spark: SparkSession | None, layout: Layout, wanted: BackfillRequest) -> BronzeDays:
     """Return the days that bronze has of the requested games with a table."""
     if (bronze := plain_bronze(layout)) is not None:
         rows = rows_by_day_of_files(layout.storage, bronze, layout.bronze, wanted.games)
@@ -270,11 +274,13 @@ def warn_of_undated(undated: Mapping[str, int]) -> None:
     """Say how many rows belong to no day, and what decodes them again."""
     for game, rows in sorted(undated.items()):
         rebuild = f"demux rebuild --game {shlex.quote(game)}"
-        warn(f"{counted(rows, 'row')} of {printable(game)} say of no day; `{printable(rebuild)}` decodes them again.")
+        warn(
+            f"{count_text(rows, 'row')} of {printable(game)} say of no day; `{printable(rebuild)}` decodes them again."
+        )
 
 
 def _failed(days: Iterable[Day], error: DemuxError) -> tuple[Day, ...]:
-    return failed(days, error.condition, f"{error.message} {error.remedy}")
+    return mark_failed(days, error.condition, f"{error.message} {error.remedy}")
 
 
 def _now() -> datetime:

@@ -33,8 +33,8 @@ from demux.core.names import names_of
 from demux.core.root.layout import layout_of
 from demux.core.root.lock import Access
 from demux.core.settings.settings import Settings
-from demux.core.text import counted, printable
-from demux.operations.erasure.requests import ErasureRequest, carry_out, unfinished, write_down
+from demux.core.text import count_text, printable
+from demux.operations.erasure.requests import ErasureRequest, carry_out, unfinished_requests, write_down
 from demux.operations.erasure.results import ALL_READ, RemovedRows, SearchResult, require_some
 from demux.operations.erasure.search import (
     SearchOutcome,
@@ -129,25 +129,25 @@ class _Forgetting:
         games = self._with_spark(self._games)
         self._with_spark(lambda: _require_columns(self._scope, games))
         finished = self._finish()
-        found = self._search(games)
+        results = self._search(games)
         if json:
-            print_json(found_content(found))
+            print_json(found_content(results))
             return ExitCode.OK
-        _print(found_text(found))
-        if not any(one.rows for one in found):
+        _print(found_text(results))
+        if not any(one.rows for one in results):
             console.print("no record matches")
         elif self._dry_run:
             console.print("nothing was removed")
         else:
             if not self._force:
-                require_some(self._scope.predicate, found)
+                require_some(self._scope.predicate, results)
             # a person who thinks about the answer must not hold up a stream
             with self._place.away():
                 ask()
-            finished += self._remove(one for one in found if one.rows)
+            finished += self._remove(one for one in results if one.rows)
         if finished:
             _print(removed_text(finished))
-        left = [*left_text(found, self._scope.unreadable_too)]
+        left = [*left_text(results, self._scope.unreadable_too)]
         _print(left)
         return ExitCode.UNSEARCHED if left and not self._dry_run else ExitCode.OK
 
@@ -164,31 +164,33 @@ class _Forgetting:
 
     def _finish(self) -> list[RemovedRows]:
         """Finish requests that were killed, and return their results; none with `--dry-run`."""
-        left = unfinished(self._scope.spark, self._scope.layout)
+        left = unfinished_requests(self._scope.spark, self._scope.layout)
         if self._dry_run:
             if left:
-                console.print(f"{counted(len(left), 'part')} of requests before this are not done: without --dry-run")
+                console.print(
+                    f"{count_text(len(left), 'part')} of requests before this are not done: without --dry-run"
+                )
             return []
-        return [self._carried_out(request, self._read_by(request.game)) for request in left]
+        return [self._carried_out(request, self._last_batch_read(request.game)) for request in left]
 
     def _search(self, games: Iterable[str]) -> list[SearchResult]:
         found = []
         with console.status("searching …"):
             for name in [*games, *([] if self._wanted else [None])]:
                 self._step()
-                found.append(self._with_spark(partial(self._found, name)))
+                found.append(self._with_spark(partial(self._search_one, name)))
         return found
 
-    def _found(self, game: str | None) -> SearchResult:
-        with self._searched(game) as search:
-            return search.found
+    def _search_one(self, game: str | None) -> SearchResult:
+        with self._search_game(game) as search:
+            return search.result
 
-    def _remove(self, found: Iterable[SearchResult]) -> list[RemovedRows]:
+    def _remove(self, results: Iterable[SearchResult]) -> list[RemovedRows]:
         """Remove the records, return the results; games are searched again, as others may have written meanwhile."""
         removed = []
         request_id = uuid.uuid4().hex[:12]
         with console.status("removing …"):
-            for one in found:
+            for one in results:
                 self._step()
                 request = ErasureRequest(request_id, one.game)
                 if self._with_spark(partial(self._written_down, request)):
@@ -197,13 +199,13 @@ class _Forgetting:
 
     def _written_down(self, request: ErasureRequest) -> bool:
         """Write down what goes of a game; return whether there is anything."""
-        with self._searched(request.game) as search:
+        with self._search_game(request.game) as search:
             if search.rows is not None:
                 now = datetime.now(timezone.utc)
                 write_down(self._scope.spark, self._scope.layout, request, search.rows, now)
             return search.rows is not None
 
-    def _searched(self, game: str | None) -> AbstractContextManager[SearchOutcome]:
+    def _search_game(self, game: str | None) -> AbstractContextManager[SearchOutcome]:
         if game is None:
             return search_without_game(self._scope)
         return search_game(self._scope, game, self._read_batch(game))
@@ -230,16 +232,16 @@ class _Forgetting:
             self._scope = replace(self._scope, spark=session_of(self._place.spark))
         return self._place
 
-    def _read_by(self, game: str | None) -> int:
+    def _last_batch_read(self, game: str | None) -> int:
         return ALL_READ if game is None else read_batch(self._scope.spark, self._scope.layout, game)
 
     def _read_batch(self, game: str) -> int:
         """Return the last batch that the game has read, after it has read its unread rows, if it may and can."""
-        batch = self._read_by(game)
+        batch = self._last_batch_read(game)
         if self._dry_run or not rows_after(self._scope, game, batch) or not self._is_decoded_here(game):
             return batch
         self._decode(Task(game, names_of(game).task_key, "this machine"))
-        return self._read_by(game)
+        return self._last_batch_read(game)
 
     def _is_decoded_here(self, game: str) -> bool:
         known = self._place.control.known_games().get(game)

@@ -11,7 +11,7 @@ from rich.text import Text
 
 from demux.cli.output.documents.repairs import ForgetJson
 from demux.cli.output.tables import new_table
-from demux.core.text import counted, first_few, printable
+from demux.core.text import count_text, first_few, printable
 from demux.operations.erasure.results import RemovedRows, SearchResult
 
 _MOST_LINES = 50
@@ -24,21 +24,21 @@ FINAL = (
 )
 
 
-def found_text(found: Sequence[SearchResult]) -> Iterator[RenderableType]:
+def found_text(results: Sequence[SearchResult]) -> Iterator[RenderableType]:
     """Yield the text of a search: a line for each game with a match, and the games that could not be searched."""
-    shown = [one for one in found if one.rows or one.unreadable]
+    shown = [one for one in results if one.rows or one.unreadable]
     if shown:
         yield _found_table(shown)
-    searched = [one for one in found if one.game is not None and not one.lacks]
+    searched = [one for one in results if one.game is not None and not one.lacks]
     clean = sum(not one.rows and not one.unreadable for one in searched)
     if clean:
-        yield Text(f"{counted(clean, 'game')} with nothing that is meant")
-    yield from map(Text, _not_searched(found))
+        yield Text(f"{count_text(clean, 'game')} with nothing that is meant")
+    yield from map(Text, _not_searched(results))
 
 
-def found_content(found: Iterable[SearchResult]) -> ForgetJson:
+def found_content(results: Iterable[SearchResult]) -> ForgetJson:
     """Return the same as JSON data."""
-    return {"games": list(found)}
+    return {"games": list(results)}
 
 
 def removed_text(removed: Sequence[RemovedRows]) -> Iterator[RenderableType]:
@@ -54,36 +54,38 @@ def removed_text(removed: Sequence[RemovedRows]) -> Iterator[RenderableType]:
     yield table
     if removed:
         requests = sorted({one.request for one in removed})
-        yield Text(f"{counted(len(requests), 'request')} done: {', '.join(requests)} (control/removed, control/forget)")
+        yield Text(
+            f"{count_text(len(requests), 'request')} done: {', '.join(requests)} (control/removed, control/forget)"
+        )
     yield Text(FINAL)
 
 
-def left_text(found: Iterable[SearchResult], unreadable_too: bool) -> Iterator[Text]:
+def left_text(results: Iterable[SearchResult], unreadable_too: bool) -> Iterator[Text]:
     """Yield why the command must be run again, or with more."""
-    found = tuple(found)
-    unsearched = sum(one.unsearched for one in found)
-    suspect = 0 if unreadable_too else sum(one.suspect for one in found)
+    results = tuple(results)
+    unsearched = sum(one.unsearched for one in results)
+    suspect = 0 if unreadable_too else sum(one.suspect for one in results)
     if unsearched:
         yield Text(
-            f"{counted(unsearched, 'row')} of bronze could not be searched, as they are not decoded yet (a game that "
-            "waits or fails: `demux status`): run this again once they are, with the same --where.",
+            f"{count_text(unsearched, 'row')} of bronze could not be searched, as they are not decoded yet (a game "
+            "that waits or fails: `demux status`): run this again once they are, with the same --where.",
             "yellow",
         )
     if suspect:
         yield Text(
-            f"Unreadable, with one of the texts in the bytes: {counted(suspect, 'row')} of quarantine. Look there "
+            f"Unreadable, with one of the texts in the bytes: {count_text(suspect, 'row')} of quarantine. Look there "
             "(`demux quarantine show`), and give --unreadable-too to remove them as well.",
             "yellow",
         )
 
 
-def _not_searched(found: Iterable[SearchResult]) -> Iterator[str]:
-    found = tuple(found)
-    lacking = [one for one in found if one.lacks]
+def _not_searched(results: Iterable[SearchResult]) -> Iterator[str]:
+    results = tuple(results)
+    lacking = [one for one in results if one.lacks]
     if lacking:
         columns = first_few(sorted({printable(path) for path in chain.from_iterable(one.lacks for one in lacking)}))
         names = first_few([printable(one.game or "") for one in lacking])
-        yield f"{counted(len(lacking), 'game')} left out, whose tables have no {columns}: {names}"
+        yield f"{count_text(len(lacking), 'game')} left out, whose tables have no {columns}: {names}"
 
 
 def _found_table(shown: Sequence[SearchResult]) -> Table:

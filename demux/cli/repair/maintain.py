@@ -16,7 +16,7 @@ from demux.cli.command import Pace, command_context, console, print_failure, ses
 from demux.cli.output.print_json import print_json
 from demux.cli.repair.maintain_text import done_content, done_text
 from demux.core.control.games_and_rounds import Control
-from demux.core.error_mapping import named
+from demux.core.error_mapping import as_demux_error
 from demux.core.errors import ExitCode, exit_code_of
 from demux.core.names import names_of
 from demux.core.root.layout import Layout, layout_of
@@ -93,7 +93,7 @@ def maintain_if_due(place: CommandContext, stop_bronze: Callable[[], object] = l
             raise
     except Exception as error:  # nothing is lost by it, whatever it is
         _LOG.exception("maintenance failed")
-        print_failure(f"maintenance failed: {named(error)}")
+        print_failure(f"maintenance failed: {as_demux_error(error)}")
 
 
 def _maintain_root(

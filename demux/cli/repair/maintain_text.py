@@ -13,7 +13,7 @@ from demux.cli.output.documents.repairs import FailedTableJson, MaintenanceJson
 from demux.cli.output.print_json import error_json
 from demux.cli.output.tables import failure_lines, new_table
 from demux.core.settings.maintenance import NEVER
-from demux.core.text import counted, printable
+from demux.core.text import count_text, printable
 from demux.operations.maintenance.report import HeldBack, TableMaintenance, sums
 
 _MOST_LINES = 20
@@ -77,7 +77,7 @@ def _table(done: Sequence[TableMaintenance]) -> Table:
 def _held_lines(held_back: Sequence[HeldBack]) -> Iterator[str]:
     for one in held_back[:_MOST_LINES]:
         since = "the beginning" if one.since is None else f"{one.since:%Y-%m-%d %H:%M} UTC"
-        files = "old files" if one.files is None else counted(one.files, "old file")
+        files = "old files" if one.files is None else count_text(one.files, "old file")
         stay = "stays" if one.files == 1 else "stay"
         yield f"{printable(one.game)} has not read bronze since {since}: {files} of bronze {stay} for it"
     if len(held_back) > _MOST_LINES:

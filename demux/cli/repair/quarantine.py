@@ -34,7 +34,7 @@ from demux.operations.quarantine.filter import QuarantineFilter, require_game
 from demux.operations.quarantine.reader import QuarantineReader, games_of, schemas_of
 from demux.operations.quarantine.records import DecodedRecord, QuarantineRecord, decode_record
 from demux.pipeline.context import HeldRoot, root_of
-from demux.pipeline.status import reached
+from demux.pipeline.status import require_root_without_spark
 
 _SAMPLE_FIELDS = 20
 _NONE = Text("nothing in quarantine is meant by this")
@@ -129,21 +129,21 @@ def drop(
     choice = QuarantineFilter(game, tuple(cause), stage, before=before)
     if dry_run:
         with session_to_look(settings, "quarantine drop", by_spark=by_spark) as spark:
-            found = droppable(spark, layout_of(settings), choice)
-            if not found:
+            groups = droppable(spark, layout_of(settings), choice)
+            if not groups:
                 _require_seen(root_of(settings, spark, threading.Event()), spark, game)
         if json:
-            print_json(drop_content(found, before))
+            print_json(drop_content(groups, before))
         else:
-            _print([*drop_text(found, before), Text("nothing was dropped")] if found else [_NONE])
+            _print([*drop_text(groups, before), Text("nothing was dropped")] if groups else [_NONE])
         return
     with command_context(settings, "quarantine drop", Access.TURNS, wait=wait) as place:
-        found = droppable(place.spark, place.layout, choice)
-        if not found:
+        groups = droppable(place.spark, place.layout, choice)
+        if not groups:
             _require_seen(place, place.spark, game)
             _print([_NONE])
             return
-        _print(drop_text(found, before))
+        _print(drop_text(groups, before))
         # a question takes its time
         with place.away():
             ask_to_remove(yes)
@@ -162,7 +162,7 @@ def _filter_of(settings: Settings, choice: QuarantineFilter, since: str | None) 
         GameUnknown: no table has the game.
     """
     choice = replace(choice, since=_moment("--since", since))
-    layout = reached(settings, "quarantine is read without Spark")
+    layout = require_root_without_spark(settings, "quarantine is read without Spark")
     require_root(layout)
     if choice.game is not None:
         require_game(choice.game, games_of(layout))

@@ -19,7 +19,7 @@ from demux.cli.output.documents.repairs import (
 from demux.core.causes import Stage
 from demux.core.protobuf.wire.wire_dump import Dump, DumpedField
 from demux.core.schemas.ref import SchemaRef
-from demux.core.text import counted, printable
+from demux.core.text import count_text, printable
 from demux.operations.quarantine.records import DecodedRecord, QuarantineRecord
 from demux.operations.quarantine.summary import Droppable, GroupKey, QuarantineGroup, total
 
@@ -36,17 +36,17 @@ def groups_text(
     for group, looked in shown:
         key = group.key
         yield Text.assemble(
-            (printable(key.cause), "bold"), f" {_whose(key)}: {counted(group.rows, 'row')}, {_when(group)}"
+            (printable(key.cause), "bold"), f" {_whose(key)}: {count_text(group.rows, 'row')}, {_when(group)}"
         )
         yield Text(f"    {_cut(looked.record.sentence)}")
         yield Text(f"    newest: {_cut(looked.record.record_id)}: {_in_a_line(looked)}", "dim")
     more = len(groups) - len(shown)
     rest = (
-        f"; {counted(total(groups[len(shown) :]), 'row')} in {counted(more, 'group')} more: --limit shows them"
+        f"; {count_text(total(groups[len(shown) :]), 'row')} in {count_text(more, 'group')} more: --limit shows them"
         if more
         else ""
     )
-    yield Text(f"{counted(total(groups), 'row')} in quarantine, in {counted(len(groups), 'group')}{rest}")
+    yield Text(f"{count_text(total(groups), 'row')} in quarantine, in {count_text(len(groups), 'group')}{rest}")
 
 
 def groups_content(
@@ -87,38 +87,39 @@ def record_text(looked: DecodedRecord) -> Iterator[Text]:
     for name, value in one.headers[:_MOST_HEADERS]:
         yield Text(f"    header {_cut(name or '')}: {'' if value is None else _bytes(value)}")
     if len(one.headers) > _MOST_HEADERS:
-        yield Text(f"    and {counted(len(one.headers) - _MOST_HEADERS, 'header')} more")
+        yield Text(f"    and {count_text(len(one.headers) - _MOST_HEADERS, 'header')} more")
     yield from _content_lines(looked)
 
 
-def records_text(found: Sequence[DecodedRecord], rows: int) -> Iterator[Text]:
+def records_text(records: Sequence[DecodedRecord], rows: int) -> Iterator[Text]:
     """Yield the records, and how many there are."""
-    for looked in found:
+    for looked in records:
         yield from record_text(looked)
-    if rows > len(found):
-        yield Text(f"the newest {len(found)} of {counted(rows, 'row')}: --limit shows more")
+    if rows > len(records):
+        yield Text(f"the newest {len(records)} of {count_text(rows, 'row')}: --limit shows more")
 
 
-def records_content(found: Sequence[DecodedRecord], rows: int) -> RecordsJson:
+def records_content(records: Sequence[DecodedRecord], rows: int) -> RecordsJson:
     """Return the same as JSON data."""
-    return {"rows": rows, "records": [_record_json(looked) for looked in found]}
+    return {"rows": rows, "records": [_record_json(looked) for looked in records]}
 
 
-def drop_text(found: Sequence[Droppable], before: datetime) -> Iterator[Text]:
+def drop_text(groups: Sequence[Droppable], before: datetime) -> Iterator[Text]:
     """Yield a line for each cause and game that a drop removes, and the sum."""
-    for one in found[:_MOST_LINES]:
+    for one in groups[:_MOST_LINES]:
         game = "without a game" if one.game is None else f"of {_cut(printable(one.game))}"
-        yield Text(f"- drop {counted(one.rows, 'row')} {printable(one.cause)} {game}")
-    if len(found) > _MOST_LINES:
+        yield Text(f"- drop {count_text(one.rows, 'row')} {printable(one.cause)} {game}")
+    if len(groups) > _MOST_LINES:
         yield Text(
-            f"- and {counted(total(found[_MOST_LINES:]), 'row')} of {len(found) - _MOST_LINES} more causes and games"
+            f"- and {count_text(total(groups[_MOST_LINES:]), 'row')} of {len(groups) - _MOST_LINES} more causes "
+            "and games"
         )
-    yield Text(f"{counted(total(found), 'row')} quarantined before {_moment(before)}")
+    yield Text(f"{count_text(total(groups), 'row')} quarantined before {_moment(before)}")
 
 
-def drop_content(found: Sequence[Droppable], before: datetime) -> DropJson:
+def drop_content(groups: Sequence[Droppable], before: datetime) -> DropJson:
     """Return the same as JSON data."""
-    return {"before": before.isoformat(), "rows": total(found), "groups": [*found]}
+    return {"before": before.isoformat(), "rows": total(groups), "groups": [*groups]}
 
 
 def _whose(key: GroupKey) -> str:
@@ -164,7 +165,7 @@ def _content_lines(looked: DecodedRecord) -> Iterator[Text]:
     )
     yield from (Text(f"      {line}") for line in _part_lines(dump.parts))
     if dump.more:
-        yield Text(f"      and {counted(dump.more, 'field')} more")
+        yield Text(f"      and {count_text(dump.more, 'field')} more")
     yield Text(f"      {_end(dump)}", "yellow" if dump.stop else "")
 
 

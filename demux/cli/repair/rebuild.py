@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from demux.cli.command import command_context, console
-from demux.core.error_mapping import named
+from demux.core.error_mapping import as_demux_error
 from demux.core.errors import SettingsInvalid
 from demux.core.root.lock import Access
 from demux.core.settings.settings import Settings
@@ -44,5 +44,5 @@ def rebuild(
                         f"{report.rows_quarantined:,} to quarantine"
                     )
             except Exception as error:
-                raise named(error) from error
+                raise as_demux_error(error) from error
         console.print(text)

@@ -18,7 +18,7 @@ from demux.cli.output.reports import failures_of, game_content, round_content, r
 from demux.cli.repair.maintain import maintain_if_due
 from demux.core.control.deployments_table import copy_record
 from demux.core.delta.bronze_games import games_in_bronze
-from demux.core.error_mapping import named
+from demux.core.error_mapping import as_demux_error
 from demux.core.errors import DemuxError, ErrorKind, ExitCode, GameUnknown, SessionLost, SettingsInvalid, exit_code_of
 from demux.core.names import is_key, names_of
 from demux.core.reports import GameReport, IngestReport
@@ -180,7 +180,7 @@ def reconnecting(work: Callable[[Callable[[], None]], None]) -> None:
         try:
             return work(worked)
         except Exception as error:
-            lost, tries = named(error), tries - 1
+            lost, tries = as_demux_error(error), tries - 1
             if not isinstance(lost, SessionLost):
                 raise
             if not tries:
@@ -223,7 +223,7 @@ def deserialize(
     wanted = _wanted(games, keys)
     _warn_of_unused_names(settings)
     with command_context(settings, "deserialize", Access.ALONE, wait=wait) as place:
-        games = _found(place, wanted, ignore_unknown=ignore_unknown)
+        games = _find_games(place, wanted, ignore_unknown=ignore_unknown)
         tasks = tuple(Task(name, names_of(name).task_key, "this machine") for name in games)
         with console.status(Text(f"decoding {', '.join(printable(task.game) for task in tasks)} …")):
             ended = run_games(place, tasks, _PrintEnded(json=json))
@@ -242,7 +242,7 @@ def _wanted(games: Iterable[str], keys: Iterable[str]) -> dict[str, str | None]:
     return wanted
 
 
-def _found(place: CommandContext, wanted: Mapping[str, str | None], *, ignore_unknown: bool) -> list[str]:
+def _find_games(place: CommandContext, wanted: Mapping[str, str | None], *, ignore_unknown: bool) -> list[str]:
     """Return the exact names of the games of these keys that bronze has rows of, sorted; print which it has none of.
 
     Raises:

@@ -11,7 +11,7 @@ import threading
 from pyspark.sql import SparkSession
 
 from demux.core.catalog.sql import create_schema, create_table, drop_table, is_same_place, look_into
-from demux.core.error_mapping import named
+from demux.core.error_mapping import as_demux_error
 from demux.core.errors import CatalogConflict, CatalogRefused, DemuxError, ErrorKind
 from demux.core.spark.classic import SPARK_ERRORS
 from demux.core.storage.table_address import CatalogName, CatalogNames, TableAddress
@@ -158,14 +158,14 @@ def _place_of(spark: SparkSession, name: CatalogName) -> str | None:
     return places[-1] if places else None
 
 
-def _conflict(name: CatalogName, path: str, found: str | None) -> CatalogConflict:
-    is_at = "that is not a table at a path" if found is None else f"at {found}"
+def _conflict(name: CatalogName, path: str, other_path: str | None) -> CatalogConflict:
+    is_at = "that is not a table at a path" if other_path is None else f"at {other_path}"
     return CatalogConflict(
         f"The catalog has a {name.full_name} already {is_at}, and this one is at {path}.",
         "Rename or drop that one, or name another schema in the section tables of the settings; nothing was replaced, "
         "and no row is lost.",
         table=name.full_name,
-        found=found,
+        found=other_path,
         location=path,
     )
 
@@ -182,7 +182,7 @@ def _refused(name: CatalogName, error: BaseException) -> DemuxError:
 
 def _catalog_error(table: str, error: BaseException, what: str, remedy: str) -> DemuxError:
     """Return the refusal as one of our errors; a transient error stays as it is."""
-    failure = named(error)
+    failure = as_demux_error(error)
     if failure.kind is ErrorKind.TRANSIENT:
         return failure
     return CatalogRefused(f"{what}: {failure.message}", remedy, table=table)

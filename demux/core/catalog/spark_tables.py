@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from demux.core.names import quoted
+from demux.core.names import quote_identifier
 from demux.core.storage.table_address import TableAddress
 
 if TYPE_CHECKING:
@@ -21,7 +21,7 @@ if TYPE_CHECKING:
 def sql_name(spark: SparkSession, table: TableAddress) -> str:
     """Return what SQL calls the table, which is there; the catalog has it then."""
     if table.name is None:
-        return f"delta.{quoted(table.path)}"
+        return f"delta.{quote_identifier(table.path)}"
     # commands that only look import this module, and have no Spark
     from demux.core.catalog.registration import make_known
 
@@ -29,7 +29,7 @@ def sql_name(spark: SparkSession, table: TableAddress) -> str:
     name = table.name
     # Delta 2.4 takes names of two parts alone, which are those of Spark's own catalog
     two = name.catalog.lower() == "spark_catalog"
-    return ".".join(map(quoted, (name.schema, name.table))) if two else name.sql
+    return ".".join(map(quote_identifier, (name.schema, name.table))) if two else name.sql
 
 
 def read_table(spark: SparkSession, table: TableAddress, **options: str | int) -> DataFrame:

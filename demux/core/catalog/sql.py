@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping
 from urllib.parse import unquote
 
-from demux.core.names import quoted, sql_string
+from demux.core.names import quote_identifier, sql_string
 from demux.core.protobuf.schema.option_tags import MAX_TAGS
 from demux.core.storage.table_address import CatalogName
 
@@ -22,7 +22,7 @@ _SCHEMES = {"s3a": "s3", "s3n": "s3"}
 
 def look_into(catalog: str, schema: str) -> str:
     """Return the SQL that fails where Spark has no such catalog, or may not look into it."""
-    return f"SHOW SCHEMAS IN {quoted(catalog)} LIKE {sql_string(schema)}"
+    return f"SHOW SCHEMAS IN {quote_identifier(catalog)} LIKE {sql_string(schema)}"
 
 
 def create_schema(name: CatalogName) -> str:
@@ -47,7 +47,7 @@ def is_same_place(one: str, other: str) -> bool:
 
 def held_tags(name: CatalogName) -> tuple[str, str]:
     """Return the SQL that reads a table's tags (`tag_name`, `tag_value`) and its columns' (`column_name` before)."""
-    schema = f"{quoted(name.catalog)}.information_schema"
+    schema = f"{quote_identifier(name.catalog)}.information_schema"
     # unity catalog keeps names in lower case
     where = f"WHERE schema_name = {sql_string(name.schema.lower())} AND table_name = {sql_string(name.table)}"
     return (
@@ -73,7 +73,9 @@ def set_tags(
     alter = f"ALTER TABLE {name.sql}"
     changes = [(f"{alter} SET TAGS", _due(wanted, held))]
     for column, tags in columns.items():
-        changes.append((f"{alter} ALTER COLUMN {quoted(column)} SET TAGS", _due(tags, held_columns.get(column, {}))))
+        changes.append(
+            (f"{alter} ALTER COLUMN {quote_identifier(column)} SET TAGS", _due(tags, held_columns.get(column, {})))
+        )
     return [f"{head} ({_pairs(due.items())})" for head, due in changes if due]
 
 

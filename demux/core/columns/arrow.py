@@ -57,7 +57,7 @@ def arrow_fields(struct: Struct) -> list[pa.Field]:
     return [pa.field(column.name, arrow_type(column.type)) for column in struct]
 
 
-def filled(table: pa.Table, columns: Struct) -> pa.Table:
+def conform_table(table: pa.Table, columns: Struct) -> pa.Table:
     """Return the table in these columns, NULL where it has none."""
     fields, names = arrow_fields(columns), frozenset(table.column_names)
     arrays = [

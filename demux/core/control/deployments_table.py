@@ -13,7 +13,7 @@ from demux.core.catalog.spark_tables import read_table, save_table
 from demux.core.columns.spark import spark_struct
 from demux.core.control.deployment_record import DeploymentRecord, deployment_format, deployment_in
 from demux.core.control.record_format import version_in
-from demux.core.error_mapping import named
+from demux.core.error_mapping import as_demux_error
 from demux.core.names import sql_string
 from demux.core.root.layout import Layout
 from demux.core.tables import DEPLOYMENTS
@@ -39,7 +39,7 @@ def copy_record(spark: SparkSession, layout: Layout, folder: Path) -> bool:
         # removed while we looked
         return False
     except Exception as error:
-        _log.warning("the record of the deployment in %s was not copied: %s", folder, named(error).message)
+        _log.warning("the record of the deployment in %s was not copied: %s", folder, as_demux_error(error).message)
         return False
 
 

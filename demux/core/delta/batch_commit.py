@@ -15,7 +15,7 @@ from pyspark.sql import functions as F
 
 from demux.core.catalog.spark_tables import save_table
 from demux.core.delta.app_transactions import Batch
-from demux.core.root.lock import TableLock, unlocked
+from demux.core.root.lock import TableLock, no_lock
 from demux.core.storage.table_address import TableAddress
 
 # marks a row of the batch that has no place in the good table; not a column of any table
@@ -43,7 +43,7 @@ class Target:
 
 
 def commit(
-    batch: Batch, target: Target, rows: DataFrame, refused: Callable[[], DataFrame], lock: TableLock = unlocked
+    batch: Batch, target: Target, rows: DataFrame, refused: Callable[[], DataFrame], lock: TableLock = no_lock
 ) -> BatchCounts:
     """Write the batch and return its counts; safe to call again for the same batch.
 

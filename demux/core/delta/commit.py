@@ -187,12 +187,12 @@ def _info(now_ms: int, operation: str, parameters: Mapping[str, str], *, is_appe
 
 def _metadata(table: deltalake.DeltaTable, schema: Mapping[str, Any], description: str | None) -> dict[str, Any]:
     before = table.metadata()
-    said = description or before.description
+    comment = description or before.description
     return {
         "metaData": {
             "id": before.id,
             **({"name": before.name} if before.name else {}),
-            **({"description": said} if said else {}),
+            **({"description": comment} if comment else {}),
             "format": {"provider": "parquet", "options": {}},
             "schemaString": json.dumps(schema, separators=(",", ":")),
             "partitionColumns": before.partition_columns,

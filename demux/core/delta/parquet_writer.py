@@ -214,7 +214,7 @@ def encode_files(files: Sequence[TableFile]) -> pa.RecordBatch:
     )
 
 
-def stamped(rows: pa.RecordBatch, columns: Struct, **constants: object) -> pa.RecordBatch:
+def add_constants(rows: pa.RecordBatch, columns: Struct, **constants: object) -> pa.RecordBatch:
     """Return the rows in these columns, with one value in each of the constant ones."""
     fields = arrow_fields(columns)
     arrays = [

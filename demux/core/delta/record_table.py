@@ -20,7 +20,7 @@ from demux.core.columns.arrow import arrow_fields, table_of
 from demux.core.columns.types import Map, Struct
 from demux.core.delta.commit import append_rows
 from demux.core.delta.scan import only_spark_reads
-from demux.core.error_mapping import named
+from demux.core.error_mapping import as_demux_error
 from demux.core.errors import ErrorKind
 from demux.core.extras import deltalake
 from demux.core.storage.files import Storage
@@ -33,7 +33,7 @@ if TYPE_CHECKING:
 _RETRYING = Retrying(
     stop=stop_after_attempt(5),
     wait=wait_random(0, 1),
-    retry=retry_if_exception(lambda error: named(error).kind is ErrorKind.TRANSIENT),
+    retry=retry_if_exception(lambda error: as_demux_error(error).kind is ErrorKind.TRANSIENT),
     reraise=True,
 )
 

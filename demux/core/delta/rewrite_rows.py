@@ -15,9 +15,9 @@ from demux.core.columns.spark import columns_in_json
 from demux.core.columns.types import Struct
 from demux.core.delta.commit import Replacement, replaces_files
 from demux.core.delta.log import file_path
-from demux.core.delta.parquet_writer import TableFile, TableWriter, remove_files, schema_json, stamped
+from demux.core.delta.parquet_writer import TableFile, TableWriter, add_constants, remove_files, schema_json
 from demux.core.delta.scan import data_files, file_rows, scan, sizes_of
-from demux.core.errors import TaskInterrupted
+from demux.core.errors import ConcurrentChange
 from demux.core.extras import deltalake
 from demux.core.storage.files import Storage
 
@@ -64,7 +64,7 @@ def delete_rows(
         mark: the commit's `userMetadata`; None: none.
 
     Raises:
-        TaskInterrupted: others rewrite the table all the time; nothing was committed.
+        ConcurrentChange: others rewrite the table all the time; nothing was committed.
     """
     for _ in range(_MOST_TRIES):
         table = open_to_replace(storage, path, [*partition])
@@ -73,7 +73,7 @@ def delete_rows(
         rows = without_rows(storage, table, path, gone, columns, partition, mark)
         if rows is not None:
             return rows
-    raise TaskInterrupted(f"Others write the table {path} all the time.", "Run the same command again.")
+    raise ConcurrentChange(f"Others write the table {path} all the time.", "Run the same command again.")
 
 
 def without_rows(
@@ -99,7 +99,7 @@ def without_rows(
     def left(batch: pa.RecordBatch) -> pa.RecordBatch:
         kept = batch.filter(pc.invert(pc.fill_null(gone(batch), False)))
         # a file does not have the columns of its partition
-        return stamped(kept, everything, **partition) if partition else kept
+        return add_constants(kept, everything, **partition) if partition else kept
 
     with _side_by_side(storage, path) as pool:
         found = dict(zip(sizes, pool.map(deleted_in, sizes), strict=True))

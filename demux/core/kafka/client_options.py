@@ -58,12 +58,12 @@ _ENDINGS: Mapping[str, StoreType] = {
 
 @dataclass(frozen=True, slots=True)
 class ClientOptions:
-    """Options of a Kafka client, for this moment only; never store or log what `revealed` returns."""
+    """Options of a Kafka client, for this moment only; never store or log what `reveal` returns."""
 
     plain: Mapping[str, str]
     secret: Mapping[str, str] = field(repr=False)
 
-    def revealed(self) -> dict[str, str]:
+    def reveal(self) -> dict[str, str]:
         """Return all of them."""
         return {**self.plain, **self.secret}
 

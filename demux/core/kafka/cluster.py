@@ -204,7 +204,7 @@ class KafkaCluster:
         return self._client
 
     def _options(self) -> dict[str, Any]:
-        options = librdkafka_options(self._kafka, self._environ).revealed()
+        options = librdkafka_options(self._kafka, self._environ).reveal()
         # what a client would log, many times a second, we hear too
         return {**options, "error_cb": self._heard.add, "log_level": 0}
 

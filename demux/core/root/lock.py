@@ -74,7 +74,7 @@ class Hold:
         self._door = FileLock(folder / ".demux.door.lock")
 
     def take(self, wait: bool) -> None:
-        """Return when the root is held; as `locked`."""
+        """Return when the root is held; as `hold_root`."""
         if not self._here:
             return
         timeout_s = _FOREVER if wait else 0.0
@@ -153,7 +153,7 @@ class _LockFile:
 
 
 @contextmanager
-def locked(
+def hold_root(
     root: str, command: str, wait: bool, access: Access = Access.ALONE, hold: Hold | None = None
 ) -> Iterator[Hold]:
     """Hold the root's lock while the block runs; the operating system frees it when the process dies.
@@ -181,7 +181,7 @@ def locked(
         hold.free()
 
 
-def unlocked(table: str) -> AbstractContextManager[object]:
+def no_lock(table: str) -> AbstractContextManager[object]:
     """Return what holds nothing: no other process writes the table."""
     return nullcontext()
 
@@ -194,7 +194,7 @@ def table_lock(root: str) -> TableLock:
     """
     folder = _folder_here(root)
     if folder is None:
-        return unlocked
+        return no_lock
 
     def of(table: str) -> AbstractContextManager[object]:
         name = table.removeprefix(root).strip("/").replace("/", ".")
@@ -262,7 +262,7 @@ class LeasedHold(Hold):
         self._taken_s = 0.0
 
     def take(self, wait: bool) -> None:
-        """Return when the root is held; as `demux.core.root.lock.locked`."""
+        """Return when the root is held; as `demux.core.root.lock.hold_root`."""
         if self._looks:
             return
         try:
@@ -304,7 +304,7 @@ class LeasedHold(Hold):
         """Let those have the root who take turns, while the block runs; as `Hold.away`.
 
         Raises:
-            TaskInterrupted: another command has taken the root for itself meanwhile.
+            ConcurrentChange: another command has taken the root for itself meanwhile.
         """
         if self._looks:
             yield

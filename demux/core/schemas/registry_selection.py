@@ -166,7 +166,7 @@ def _asked(registries: Mapping[str, GameRegistrySettings]) -> tuple[str, ...]:
     return (*(() if takes_all else (DEFAULT,)), *registries)
 
 
-def registered_if_asked(settings: Settings, registries: Registries, warn: Callable[[str], None]) -> RegisteredGames:
+def list_registered_or_warn(settings: Settings, registries: Registries, warn: Callable[[str], None]) -> RegisteredGames:
     """Return the games that the registries name; none, and a warning, where a registry cannot be asked."""
     try:
         return registered_games(settings, registries)

@@ -111,10 +111,10 @@ def _is_offsets(text: str) -> bool:
     return isinstance(topics, dict) and bool(topics) and all(_are_partitions(each) for each in topics.values())
 
 
-def _are_partitions(found: object) -> bool:
-    return isinstance(found, dict) and all(
+def _are_partitions(offsets: object) -> bool:
+    return isinstance(offsets, dict) and all(
         re.fullmatch("[0-9]{1,9}", partition) and type(offset) is int and -2 <= offset < 2**63
-        for partition, offset in found.items()
+        for partition, offset in offsets.items()
     )
 
 

@@ -15,7 +15,7 @@ from typing import Any
 from pyspark.errors import PySparkException
 from pyspark.sql import DataFrame, SparkSession
 
-from demux.core.error_mapping import named
+from demux.core.error_mapping import as_demux_error
 from demux.core.errors import RuntimeMissing, SettingsInvalid
 from demux.core.spark.classic import is_classic
 from demux.core.spark.session_conf import set_conf
@@ -49,7 +49,7 @@ def open_remote(url: str, conf: Mapping[str, str]) -> SparkSession:
     try:
         _configure(spark, conf)
     except PySparkException as error:
-        raise named(error) from error
+        raise as_demux_error(error) from error
     return spark  # type: ignore[no-any-return]
 
 

@@ -63,7 +63,7 @@ def in_worker(function: Callable[[Iterator[T]], Iterator[U]]) -> Callable[[Itera
     return run
 
 
-def numbered(batches: Iterator[pa.RecordBatch]) -> Iterator[tuple[int, pa.RecordBatch]]:
+def number_rows(batches: Iterator[pa.RecordBatch]) -> Iterator[tuple[int, pa.RecordBatch]]:
     """Yield the batches of a task, each with the number of its first row; no two rows of a frame have the same.
 
     As Spark's `monotonically_increasing_id`: the same frame numbers its rows alike every time.
@@ -129,7 +129,7 @@ def batches_within_memory(frame: DataFrame, sizes: Sizes) -> Iterator[None]:
         set_conf(spark, _ROWS_PER_BATCH, str(before))
 
 
-def gathered(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+def merge_small_batches(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
     """Yield the same rows in batches of `MAX_BATCH_ROWS` or `MAX_BATCH_BYTES` at least, but for the last.
 
     Where large rows make the batches of a frame few-rowed, most of them are small, and work has a price per batch.

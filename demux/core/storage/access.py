@@ -67,18 +67,18 @@ class StoreAccess:
         """Return the options of the Rust crate `object_store`, which `obstore` and `deltalake` have in common."""
         match scheme:
             case Scheme.S3:
-                said = self._s3_options()
+                options = self._s3_options()
             case Scheme.AZURE:
-                said = {
+                options = {
                     "azure_storage_endpoint": self.endpoint,
                     "azure_storage_account_key": self.account_key,
                     "azure_storage_sas_key": self.sas_token,
                 }
             case Scheme.GCS:
-                said = {"google_base_url": self.endpoint, "google_service_account_key": self.service_account}
+                options = {"google_base_url": self.endpoint, "google_service_account_key": self.service_account}
             case _:
-                said = {}
-        return {name: value for name, value in said.items() if value is not None}
+                options = {}
+        return {name: value for name, value in options.items() if value is not None}
 
     def _s3_options(self) -> dict[str, str | None]:
         region = self.region or (_REGION if self.endpoint is not None else None)
@@ -108,7 +108,7 @@ class StoreAccess:
 
         Spark's connectors of Azure and GCS have properties of their own (`spark.conf`).
         """
-        said = {
+        properties = {
             _ENDPOINT: self.endpoint,
             _REGION_OF: self.region or (_REGION if self.endpoint is not None else None),
             _ACCESS_KEY: self.access_key,
@@ -117,4 +117,4 @@ class StoreAccess:
             _PATH_STYLE: "true" if self.is_path_style else None,
             "spark.hadoop.fs.s3a.connection.ssl.enabled": "false" if self.is_plain_http else None,
         }
-        return {name: value for name, value in said.items() if value is not None}
+        return {name: value for name, value in properties.items() if value is not None}

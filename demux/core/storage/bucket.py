@@ -54,11 +54,11 @@ class Bucket:
 
     def read(self, key: str) -> bytes:
         """Return an object's bytes; one request."""
-        return self._tried("read", key, lambda: bytes(self._client.get(key).bytes()))
+        return self._retry("read", key, lambda: bytes(self._client.get(key).bytes()))
 
     def read_range(self, key: str, start: int, length: int) -> bytes:
         """Return some of an object's bytes; one request."""
-        return self._tried("read", key, lambda: bytes(self._client.get_range(key, start=start, length=length)))
+        return self._retry("read", key, lambda: bytes(self._client.get_range(key, start=start, length=length)))
 
     def read_tagged(self, key: str) -> Tagged:
         """Return an object's bytes and its entity tag, or its generation; one request."""
@@ -67,7 +67,7 @@ class Bucket:
             found = self._client.get(key)
             return Tagged(bytes(found.bytes()), str(found.meta[self._tag]))
 
-        return self._tried("read", key, get)
+        return self._retry("read", key, get)
 
     def open(self, key: str, size: int | None) -> BinaryIO:
         """Return the object as a file: up to 32 MiB in memory, by one request; a larger one is read as it is used."""
@@ -81,13 +81,13 @@ class Bucket:
     def size(self, key: str) -> int | None:
         """Return an object's size; one request."""
         try:
-            return int(self._tried("look at", key, lambda: self._client.head(key)["size"]))
+            return int(self._retry("look at", key, lambda: self._client.head(key)["size"]))
         except FileNotFoundError:
             return None
 
     def write(self, key: str, data: bytes) -> None:
         """Write an object; one request, or a multipart upload."""
-        self._tried("write", key, lambda: self._client.put(key, data))
+        self._retry("write", key, lambda: self._client.put(key, data))
 
     def create(self, key: str, data: bytes) -> bool:
         """Write an object where there is none; one request, and one more where there is one."""
@@ -99,7 +99,7 @@ class Bucket:
                 return bytes(self._client.get(key).bytes()) == data
             return True
 
-        return self._tried("write", key, put)
+        return self._retry("write", key, put)
 
     def replace(self, key: str, data: bytes, tag: str) -> str | None:
         """Write an object in place of the version with this tag; one request, and one more where it is gone."""
@@ -111,7 +111,7 @@ class Bucket:
                 found = self._client.get(key)
                 return str(found.meta[self._tag]) if bytes(found.bytes()) == data else None
 
-        return self._tried("write", key, put)
+        return self._retry("write", key, put)
 
     def writer(self, key: str) -> NewFile:
         """Return a new object, which is sent when it is closed."""
@@ -125,7 +125,7 @@ class Bucket:
             file.seek(start)
             self._client.put(key, file)
 
-        self._tried("write", key, put)
+        self._retry("write", key, put)
 
     def names(self, folder: str) -> list[str]:
         """Return the names in a folder; one request for each 1,000."""
@@ -137,7 +137,7 @@ class Bucket:
             # an empty object of the folder's own name is how other clients make a folder
             return sorted(key.rpartition("/")[2] for key in keys if key != folder)
 
-        return self._tried("list", folder, listed)
+        return self._retry("list", folder, listed)
 
     def state(self, folder: str) -> FolderState | None:
         """Return what is in a folder; one request for each 1,000 names."""
@@ -159,7 +159,7 @@ class Bucket:
                 pages = None
                 raise
 
-        while (found := self._tried("list", folder, page)) is not None:
+        while (found := self._retry("list", folder, page)) is not None:
             for one in found:
                 key = str(one["path"])
                 # names are in order; not every server knows where to begin
@@ -180,13 +180,13 @@ class Bucket:
                         self._client.delete(name)
 
         if names:
-            self._tried("remove", names[0], remove)
+            self._retry("remove", names[0], remove)
 
     def delete_folder(self, folder: str) -> None:
         """Remove all objects below a folder, or the object of this name."""
         self.delete([folder, *(entry.key for entry in self.files(folder, None))])
 
-    def _tried(self, verb: str, key: str, action: Callable[[], T]) -> T:
+    def _retry(self, verb: str, key: str, action: Callable[[], T]) -> T:
         """Return what the action gives; it may run again after a failure that can pass."""
         for pause_s in (*_PAUSES_S, None):
             try:

@@ -14,7 +14,7 @@ from pathlib import Path
 from types import MappingProxyType
 from typing import TYPE_CHECKING, Any, BinaryIO, Literal
 
-from demux.core.error_mapping import damaged, is_damage
+from demux.core.error_mapping import damage_error, is_damage
 from demux.core.errors import StorageFailed
 from demux.core.extras import deltalake, obstore, on_databricks
 from demux.core.storage.access import StoreAccess
@@ -208,15 +208,15 @@ class Storage:
             deltalake.exceptions.DeltaError: it asks more of its readers.
         """
         uri, options = self._table(path)
-        with _named("open", path, options):
+        with _refusals_as_demux_errors("open", path, options):
             try:
                 return deltalake.DeltaTable(uri, storage_options=options)
             except deltalake.exceptions.DeltaError as error:
                 if is_damage(text := str(error)):
-                    raise damaged(f"The table {path}", text.partition("\n")[0]) from error
+                    raise damage_error(f"The table {path}", text.partition("\n")[0]) from error
                 raise
 
-    def renewed(self, table: deltalake.DeltaTable, path: str) -> deltalake.DeltaTable:
+    def renew(self, table: deltalake.DeltaTable, path: str) -> deltalake.DeltaTable:
         """Return a table that was kept open, or opened again where the credentials that it has are to be renewed."""
         # what it was opened with, which it does not say otherwise
         is_old = self.access.unity_catalog is not None and table._storage_options != self._table(path)[1]
@@ -243,7 +243,7 @@ class Storage:
         A table that is there after a failure is the same: another writer made it, or an answer was lost.
         """
         uri, options = self._table(path)
-        with _named("make", path, options):
+        with _refusals_as_demux_errors("make", path, options):
             try:
                 return deltalake.DeltaTable.create(
                     uri,
@@ -280,7 +280,7 @@ class Storage:
         """
         uri, options = self._table(path)
         done = [deltalake.Transaction(app_id, version) for app_id, version in transactions.items()]
-        with _named("write", path, options):
+        with _refusals_as_demux_errors("write", path, options):
             deltalake.write_deltalake(
                 table or uri,
                 rows,
@@ -297,7 +297,7 @@ class Storage:
             return where.key, None
         options = {**self.access.table_options(where.scheme), **self.access.timeouts}
         if self.access.unity_catalog is not None:
-            # those of now: a table has them as long as it is open (`renewed`)
+            # those of now: a table has them as long as it is open (`renew`)
             given = self.access.unity_catalog.credentials().client_options()
             options |= {name.upper(): value for name, value in given.items()}
         return where.url, options
@@ -320,7 +320,7 @@ def is_version(name: str) -> bool:
 
 
 @contextmanager
-def _named(verb: str, path: str, options: Mapping[str, str] | None) -> Iterator[None]:
+def _refusals_as_demux_errors(verb: str, path: str, options: Mapping[str, str] | None) -> Iterator[None]:
     """Say in our words why a store did not let `deltalake` do this."""
     try:
         yield

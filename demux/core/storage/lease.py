@@ -13,7 +13,7 @@ import uuid
 from collections.abc import Callable
 from dataclasses import asdict, dataclass, replace
 
-from demux.core.errors import DemuxError, TaskInterrupted
+from demux.core.errors import ConcurrentChange, DemuxError
 from demux.core.storage.backend import Tagged
 from demux.core.storage.files import Storage
 
@@ -132,10 +132,10 @@ class Lease:
         """Check that the lock is still ours for a while.
 
         Raises:
-            TaskInterrupted: another process may have it by now.
+            ConcurrentChange: another process may have it by now.
         """
         if self._state is None or self._lost or self._clock() - self._renewed_s > _LOST_AFTER * self._period_s:
-            raise TaskInterrupted(
+            raise ConcurrentChange(
                 f"This command does not hold {self._path} any more: it was stopped, or cut off from the store.",
                 "Run the same command again; nothing is lost.",
             )
@@ -152,12 +152,12 @@ class Lease:
             except (DemuxError, OSError):
                 return
 
-    def _taken(self, found: Tagged | None, before: LeaseState | None) -> bool:
+    def _taken(self, tagged: Tagged | None, before: LeaseState | None) -> bool:
         number = 1 if before is None else before.number + 1
         state = LeaseState(number, self._holder, self._token, self._now(), self._period_s)
         asked_s = self._clock()
-        if found is not None:
-            tag = self._storage.replace(self._path, state.data, found.tag)
+        if tagged is not None:
+            tag = self._storage.replace(self._path, state.data, tagged.tag)
         else:
             tag = self._storage.read_tagged(self._path).tag if self._storage.create(self._path, state.data) else None
         if tag is None:

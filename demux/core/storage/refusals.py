@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 from collections.abc import Mapping
 
-from demux.core.errors import DemuxError, StorageFailed, TaskInterrupted
+from demux.core.errors import DemuxError, ServiceUnavailable, StorageFailed
 from demux.core.storage.location import Scheme, locate
 
 _REFUSED = frozenset({"PermissionDeniedError", "UnauthenticatedError"})
@@ -93,21 +93,21 @@ def refusal(verb: str, uri: str, kind: str, text: str) -> DemuxError:
             "Set the clock of this machine and run the same command again; nothing is lost.",
             path=uri,
         )
-    said = _sentence(text, kind)
+    reason = _sentence(text, kind)
     if kind in _REFUSED or _CREDENTIALS.search(text):
         needed = _PERMISSIONS.get(locate(uri).scheme, {}).get(verb)
         permission = "their permissions" if needed is None else f"their permission `{needed}`"
         return StorageFailed(
-            f"The store refused to {verb} {uri}: {said}.",
+            f"The store refused to {verb} {uri}: {reason}.",
             f"Check the credentials (settings `store`, or the environment) and {permission}; nothing is lost.",
             path=uri,
         )
     if kind in _PASSING or lacks_upload(text):
-        return TaskInterrupted(
-            f"The store failed to {verb} {uri}: {said}.", "Run the same command again; nothing is lost.", path=uri
+        return ServiceUnavailable(
+            f"The store failed to {verb} {uri}: {reason}.", "Run the same command again; nothing is lost.", path=uri
         )
     return StorageFailed(
-        f"The store could not {verb} {uri}: {said}.",
+        f"The store could not {verb} {uri}: {reason}.",
         "Correct the path, or see the log file; nothing is lost.",
         path=uri,
     )

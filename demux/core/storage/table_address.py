@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from demux.core.names import quoted
+from demux.core.names import quote_identifier
 
 
 @dataclass(frozen=True, slots=True)
@@ -23,12 +23,12 @@ class CatalogName:
     @property
     def schema_sql(self) -> str:
         """The name of its schema for SQL."""
-        return ".".join(map(quoted, (self.catalog, self.schema)))
+        return ".".join(map(quote_identifier, (self.catalog, self.schema)))
 
     @property
     def sql(self) -> str:
         """The name for SQL."""
-        return ".".join(map(quoted, (self.catalog, self.schema, self.table)))
+        return ".".join(map(quote_identifier, (self.catalog, self.schema, self.table)))
 
 
 @dataclass(frozen=True, slots=True)

@@ -13,7 +13,7 @@ from dataclasses import dataclass, field
 from datetime import datetime, timezone
 from typing import Any
 
-from demux.core.errors import DemuxError, StorageFailed, TaskInterrupted
+from demux.core.errors import DemuxError, ServiceUnavailable, StorageFailed
 
 _PATH = "/api/2.1/unity-catalog/temporary-path-credentials"
 _TIMEOUT_S = 30
@@ -81,7 +81,7 @@ class UnityCatalogPath:
 
         Raises:
             StorageFailed: the workspace refuses, or cannot give what our clients take.
-            TaskInterrupted: it does not answer.
+            ServiceUnavailable: it does not answer.
         """
         return _CREDENTIALS.of(self.url)
 
@@ -139,7 +139,7 @@ def _from_workspace(url: str) -> TemporaryCredentials:
             json={"url": url, "operation": "PATH_READ_WRITE"},
             timeout=_TIMEOUT_S,
         )
-        said = answer.json()
+        content = answer.json()
         status = answer.status_code
     except requests.RequestException as error:
         failure: DemuxError = _unanswered(url, type(error).__name__)
@@ -148,8 +148,8 @@ def _from_workspace(url: str) -> TemporaryCredentials:
         failure = _failed(url, str(error).splitlines()[0].rstrip(".") if str(error) else "no answer")
     else:
         if status == _OK:
-            return credentials_in(said, url, asked_s)
-        reason = str(said.get("message", "")).rstrip(".") if isinstance(said, Mapping) else ""
+            return credentials_in(content, url, asked_s)
+        reason = str(content.get("message", "")).rstrip(".") if isinstance(content, Mapping) else ""
         passes = status == _TOO_MANY or status >= _SERVER_FAILED
         failure = (_unanswered if passes else _failed)(url, reason or f"HTTP {status}")
     # raised out here so that the client's error, which may hold a header, does not hang on it
@@ -165,13 +165,13 @@ def credentials_in(answer: object, url: str, asked_s: float) -> TemporaryCredent
     Raises:
         StorageFailed: there are none in it, or such as our clients do not take.
     """
-    said: Mapping[str, Any] = answer if isinstance(answer, Mapping) else {}
-    if "gcp_oauth_token" in said:
+    content: Mapping[str, Any] = answer if isinstance(answer, Mapping) else {}
+    if "gcp_oauth_token" in content:
         raise _failed(url, "deltalake takes no OAuth token of Google", "Use `store.service_account` instead.")
-    found: Mapping[str, Any] = next((said[kind] for kind in _KINDS if isinstance(said.get(kind), Mapping)), {})
+    found: Mapping[str, Any] = next((content[kind] for kind in _KINDS if isinstance(content.get(kind), Mapping)), {})
     wanted = ("access_key_id", "secret_access_key", "session_token", "sas_token", "aad_token")
     values = {name: str(found[name]) for name in wanted if found.get(name)}
-    expires = said.get("expiration_time")
+    expires = content.get("expiration_time")
     if len(values) not in (1, 3) or not isinstance(expires, int | float):
         raise _failed(url, "its answer has no credentials that are known here")
     expires_s = expires / 1000
@@ -179,8 +179,8 @@ def credentials_in(answer: object, url: str, asked_s: float) -> TemporaryCredent
     return TemporaryCredentials(values, expires_s, expires_s - ahead_s)
 
 
-def _unanswered(url: str, reason: str) -> TaskInterrupted:
-    return TaskInterrupted(
+def _unanswered(url: str, reason: str) -> ServiceUnavailable:
+    return ServiceUnavailable(
         f"The workspace did not answer when it was asked for credentials of {url}: {reason}.",
         "Run the same command again; nothing is lost.",
         path=url,

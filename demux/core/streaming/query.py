@@ -11,7 +11,7 @@ from typing import Any
 from pyspark.sql import DataFrame
 
 from demux.core.delta.app_transactions import Batch
-from demux.core.error_mapping import named
+from demux.core.error_mapping import as_demux_error
 from demux.core.spark.classic import is_classic
 from demux.core.spark.connect import Handover
 from demux.core.storage.files import Storage
@@ -102,7 +102,7 @@ def run_query(
         if raised and isinstance(raised[0], _Enough):
             return
         # the query wraps what our own code raised into text; the original says more
-        raise named(raised[0] if raised else error) from error
+        raise as_demux_error(raised[0] if raised else error) from error
 
 
 def _run(

@@ -22,7 +22,7 @@ from demux.core.catalog.spark_tables import open_table
 from demux.core.causes import RemovalReason, Stage
 from demux.core.columns.arrow import arrow_fields, as_type
 from demux.core.columns.types import Column, Primitive, Struct
-from demux.core.delta.parquet_writer import stamped
+from demux.core.delta.parquet_writer import add_constants
 from demux.core.delta.record_table import RecordTable
 from demux.core.delta.rewrite_rows import delete_rows
 from demux.core.errors import TableUnsuited
@@ -152,12 +152,12 @@ def write_down(
 
     def whole(batch: pa.RecordBatch) -> pa.RecordBatch:
         arrays = [as_type(array, one.type) for array, one in zip(batch.columns, schema, strict=True)]
-        return stamped(pa.RecordBatch.from_arrays(arrays, schema=schema), REMOVED, **constants)
+        return add_constants(pa.RecordBatch.from_arrays(arrays, schema=schema), REMOVED, **constants)
 
     RecordTable(spark, layout.storage, layout.removed, REMOVED).append_batches(map(whole, rows))
 
 
-def unfinished(spark: SparkSession | None, layout: Layout) -> tuple[ErasureRequest, ...]:
+def unfinished_requests(spark: SparkSession | None, layout: Layout) -> tuple[ErasureRequest, ...]:
     """Return the recorded requests that are not done, in a fixed order."""
     removed, done = (
         RecordTable(spark, layout.storage, path, columns)

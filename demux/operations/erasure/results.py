@@ -61,7 +61,7 @@ class RemovedRows:
     quarantine: int
 
 
-def require_some(predicate: Predicate, found: Iterable[SearchResult]) -> None:
+def require_some(predicate: Predicate, results: Iterable[SearchResult]) -> None:
     """Check that a predicate selects a person.
 
     Raises:
@@ -72,7 +72,7 @@ def require_some(predicate: Predicate, found: Iterable[SearchResult]) -> None:
             "The predicate names no column, so it means all rows or none.",
             "Name a column that tells one person from the others; --force if all is really meant. Nothing was removed.",
         )
-    whole = [printable(one.game or "") for one in found if one.is_everything]
+    whole = [printable(one.game or "") for one in results if one.is_everything]
     if whole:
         raise PredicateMatchesAll(
             f"The predicate means every row of {first_few(whole)}.",

@@ -92,7 +92,7 @@ class SearchOutcome:
             not. None where nothing goes.
     """
 
-    found: SearchResult
+    result: SearchResult
     rows: Iterable[pa.RecordBatch] | None = None
 
 
@@ -161,7 +161,7 @@ def search_game(scope: SearchScope, game: str, read_batch: int) -> Iterator[Sear
             f"HAVING min(batch_id) > {read_batch:d}) USING (record_id) WHERE {scope.removed}"
         )
         engine.execute(f"DELETE FROM copies WHERE batch_id > {read_batch:d}")
-        found = _found(engine, scope, game, unsearched)
+        found = _search_result(engine, scope, game, unsearched)
         once = f"SELECT DISTINCT ON (record_id) {_IDS} FROM gone"
         rows = f"SELECT {_IDS}, copies.batch_id FROM ({once}) LEFT JOIN copies USING (record_id)"
         yield SearchOutcome(found, batches_of(engine, rows, FOUND) if found.rows else None)
@@ -187,7 +187,7 @@ def _count(engine: Engine, rows: str) -> int:
     return int(found)
 
 
-def _found(engine: Engine, scope: SearchScope, game: str, unsearched: int) -> SearchResult:
+def _search_result(engine: Engine, scope: SearchScope, game: str, unsearched: int) -> SearchResult:
     places = {place: _count(engine, f"gone WHERE found_in = '{place.value}'") for place in FoundIn}
     suspect, unreadable = (
         _count(engine, f"judged WHERE verdict = '{one.value}'")

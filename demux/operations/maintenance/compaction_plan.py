@@ -59,11 +59,11 @@ def files_after(joined: Iterable[Joining], target: int) -> int:
     return sum(max(1, -(-one.bytes // target)) for one in joined)
 
 
-def steps(found: Sequence[Joining], most_bytes: int) -> tuple[tuple[Joining, ...], ...]:
+def steps(joinings: Sequence[Joining], most_bytes: int) -> tuple[tuple[Joining, ...], ...]:
     """Return the partitions in groups of at most so many bytes, one at least in each."""
     groups: list[list[Joining]] = []
     size = 0
-    for one in found:
+    for one in joinings:
         if not groups or size + one.bytes > most_bytes:
             groups.append([])
             size = 0

@@ -49,7 +49,7 @@ def maintain_files(
     if not suits(opened):
         raise NotImplementedError(table.path)
     files = live_files(opened)
-    columns = _there(opened, table.order)
+    columns = _columns_in(opened, table.order)
     found = joinings(files, target)
     # deltalake (1.6.6) does not find the files again whose paths have other letters in the log, and doubles their rows
     if not all(file.is_ascii for file in files if file.partition in {one.partition for one in found}):
@@ -138,6 +138,6 @@ def _checkpoint(storage: Storage, table: deltalake.DeltaTable, path: str) -> Non
         table.create_checkpoint()
 
 
-def _there(table: deltalake.DeltaTable, columns: tuple[str, ...]) -> tuple[str, ...]:
+def _columns_in(table: deltalake.DeltaTable, columns: tuple[str, ...]) -> tuple[str, ...]:
     names = {field.name for field in table.schema().fields}
     return tuple(column for column in columns if column in names)

@@ -16,7 +16,7 @@ from threading import Event, Lock
 from pyspark.sql import SparkSession
 
 from demux.core.delta.scan import only_spark_reads
-from demux.core.error_mapping import named
+from demux.core.error_mapping import as_demux_error
 from demux.core.extras import deltalake
 from demux.core.names import names_of
 from demux.core.root.layout import Layout
@@ -73,33 +73,33 @@ class TableMaintainer:
         self._state = read_state(self.layout)
         bronze = [table for table in tables if table.kind is TableKind.BRONZE]
         for table in bronze:
-            yield self._guarded(table, self._bronze)
+            yield self._time_and_catch(table, self._bronze)
         others = [table for table in tables if table.kind is not TableKind.BRONZE]
         for group in _groups(others, self.request.threads):
             self.give_way()
             if self.stop.is_set():
                 return
             with ThreadPoolExecutor(len(group), thread_name_prefix="upkeep") as pool:
-                yield from pool.map(lambda table: self._guarded(table, self._other), group)
+                yield from pool.map(lambda table: self._time_and_catch(table, self._other), group)
         if self.request.whole and not self.request.dry_run:
             self._note(lambda state: replace(state, since=self.request.now, finished=True))
 
     def _bronze(self, table: Table) -> TableMaintenance:
         rows = self._retire()
-        done = self._tidied(table, self.give_way)
+        done = self._maintain_table(table, self.give_way)
         if self.request.vacuum is Vacuum.NO:
             return replace(done, rows=rows)
         # in one step: what comes after it is looked at is in no old file
         unread = read_unread(self.spark, self.layout, self.offsets_of)
-        return replace(self._vacuumed(table, done, unread), rows=rows)
+        return replace(self._vacuum_table(table, done, unread), rows=rows)
 
     def _other(self, table: Table) -> TableMaintenance:
         rows = 0
         if table.path == self.layout.rounds:
             before = self.request.now - self.request.settings.rounds_kept
             rows = remove_old_rounds(self.spark, self.layout, before, dry_run=self.request.dry_run)
-        done = replace(self._tidied(table, _go_on), rows=rows)
-        return done if self.request.vacuum is Vacuum.NO else self._vacuumed(table, done, UnreadBronze())
+        done = replace(self._maintain_table(table, _go_on), rows=rows)
+        return done if self.request.vacuum is Vacuum.NO else self._vacuum_table(table, done, UnreadBronze())
 
     def _retire(self) -> int:
         """Retire old rows, and return their number; completes an interrupted run first."""
@@ -140,7 +140,7 @@ class TableMaintainer:
     def _unread(self) -> UnreadBronze:
         return read_unread(self.spark, self.layout, self.offsets_of)
 
-    def _tidied(self, table: Table, between: Callable[[], None]) -> TableMaintenance:
+    def _maintain_table(self, table: Table, between: Callable[[], None]) -> TableMaintenance:
         settings = self.request.settings
         if self._storage.reaches_tables(table.path):
             try:
@@ -164,7 +164,7 @@ class TableMaintainer:
             self._ordered(table, None, ordered)
         return done
 
-    def _vacuumed(self, table: Table, done: TableMaintenance, unread: UnreadBronze) -> TableMaintenance:
+    def _vacuum_table(self, table: Table, done: TableMaintenance, unread: UnreadBronze) -> TableMaintenance:
         keep, dry_run = self.request.settings.kept, self.request.dry_run
         if self._storage.reaches_tables(table.path) and table.name not in self._for_spark:
             return self._removed_by_files(table.path, done, unread, keep)
@@ -199,12 +199,12 @@ class TableMaintainer:
     def _storage(self) -> Storage:
         return self.layout.storage
 
-    def _guarded(self, table: Table, work: Callable[[Table], TableMaintenance]) -> TableMaintenance:
+    def _time_and_catch(self, table: Table, work: Callable[[Table], TableMaintenance]) -> TableMaintenance:
         began = time.monotonic()
         try:
             done = work(table)
         except Exception as error:  # one table's failure must not stop its neighbours
-            done = TableMaintenance(table, error=named(error))
+            done = TableMaintenance(table, error=as_demux_error(error))
         return replace(done, seconds=time.monotonic() - began)
 
     def _ordered(self, table: Table, last: LastSort | None, now: LastSort | None) -> None:

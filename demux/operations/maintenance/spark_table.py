@@ -11,7 +11,7 @@ from pyspark.sql import SparkSession
 
 from demux.core.catalog.spark_tables import open_table, sql_name
 from demux.core.delta.log import newest_version
-from demux.core.names import quoted
+from demux.core.names import quote_identifier
 from demux.core.spark.connect import new_session
 from demux.core.storage.files import Storage
 from demux.operations.maintenance.compaction_plan import LastSort
@@ -45,7 +45,7 @@ def maintain_by_spark(
     columns = tuple(column for column in table.order if column in names)
     if columns:
         # the builder of Delta's own takes a dot in a name for a field's
-        by = ", ".join(map(quoted, columns))
+        by = ", ".join(map(quote_identifier, columns))
         spark.sql(f"OPTIMIZE {sql_name(spark, address)} ZORDER BY ({by})")
     else:
         opened.optimize().executeCompaction()

@@ -37,7 +37,7 @@ _EPOCH = datetime(1970, 1, 1, tzinfo=timezone.utc)
 
 def missing_from(predicate: Predicate, columns: Struct) -> tuple[str, ...]:
     """Return the paths that the columns have not, each once, as they were written."""
-    missing = (path.text for path in paths_in(predicate) if _found(path, columns) is None)
+    missing = (path.text for path in paths_in(predicate) if _find_column(path, columns) is None)
     return tuple(dict.fromkeys(missing))
 
 
@@ -116,7 +116,7 @@ class _BoundColumn:
     type: ColumnType
 
 
-def _found(path: Path, columns: Struct) -> _BoundColumn | None:
+def _find_column(path: Path, columns: Struct) -> _BoundColumn | None:
     inside: ColumnType = columns
     found: list[Column] = []
     for name in path.names:
@@ -134,7 +134,7 @@ def _found(path: Path, columns: Struct) -> _BoundColumn | None:
 def _operand(operand: Operand, columns: Struct) -> Operand:
     if isinstance(operand, Literal):
         return operand
-    found = _found(operand, columns)
+    found = _find_column(operand, columns)
     if found is None:
         raise unknown_column(operand.text, near(operand.text, columns))
     return replace(operand, names=found.names, numbers=found.numbers, type=found.type)

@@ -23,10 +23,10 @@ from demux.core.causes import Stage
 from demux.core.columns.spark import spark_struct
 from demux.core.columns.types import Struct
 from demux.core.delta import rewrite_rows
-from demux.core.delta.parquet_writer import TableWriter, append_files, stamped
+from demux.core.delta.parquet_writer import TableWriter, add_constants, append_files
 from demux.core.delta.rewrite_rows import chosen_rows, open_to_replace, without_rows
 from demux.core.delta.scan import is_readable, only_spark_reads
-from demux.core.errors import TaskInterrupted
+from demux.core.errors import ConcurrentChange
 from demux.core.extras import deltalake
 from demux.core.root.layout import Layout
 from demux.core.storage.files import Storage
@@ -151,7 +151,7 @@ def _drop_by_files(table: deltalake.DeltaTable, layout: Layout, choice: Quaranti
     storage = layout.storage
     with TableWriter(storage, layout.dropped, DROPPED) as writer:
         for rows in chosen_rows(storage, table, layout.quarantine, _WRITTEN_DOWN, choice.among):
-            writer.add(stamped(rows, DROPPED, dropped_at=now))
+            writer.add(add_constants(rows, DROPPED, dropped_at=now))
         files = writer.close()
     if not files:
         return
@@ -159,7 +159,7 @@ def _drop_by_files(table: deltalake.DeltaTable, layout: Layout, choice: Quaranti
     append_files(dropped, files, None, {})
     # only what is written down goes: other rows may have come meanwhile
     if without_rows(storage, table, layout.quarantine, choice.among, _LOOKED_AT) is None:
-        raise TaskInterrupted(
+        raise ConcurrentChange(
             f"Another process wrote files of {layout.quarantine} again meanwhile.",
             "Run the same command again; nothing is lost.",
         )

@@ -74,7 +74,7 @@ class Grouping:
         """Prepare to count the selected rows, in about `most` groups."""
         self._choice = choice
         self._most = most
-        self._found: dict[GroupKey, QuarantineGroup] = {}
+        self._groups: dict[GroupKey, QuarantineGroup] = {}
 
     def add(self, batch: pa.RecordBatch, begin: RowLocation) -> None:
         """Count a batch with the columns of `COLUMNS`, whose first row is at this place."""
@@ -99,15 +99,15 @@ class Grouping:
     def _put(self, group: QuarantineGroup) -> None:
         key = group.key
         is_silver = key.stage == Stage.SILVER.value
-        if is_silver and key not in self._found and len(self._found) >= self._most:
+        if is_silver and key not in self._groups and len(self._groups) >= self._most:
             key = replace(key, schema_id=None, guid=None, others=True)
-        known = self._found.get(key)
-        self._found[key] = replace(group, key=key) if known is None else _merged(known, group)
+        known = self._groups.get(key)
+        self._groups[key] = replace(group, key=key) if known is None else _merged(known, group)
 
     @property
     def groups(self) -> tuple[QuarantineGroup, ...]:
         """The groups, those with most rows first."""
-        return tuple(sorted(self._found.values(), key=lambda one: (-one.rows, _order(one.key))))
+        return tuple(sorted(self._groups.values(), key=lambda one: (-one.rows, _order(one.key))))
 
 
 class NewestRows:

@@ -64,7 +64,7 @@ class StatusReader:
         self._open: dict[str, deltalake.DeltaTable] = {}
         # by sentence, in order: there may be one for each game
         self._notes: dict[str, None] = {}
-        self._told: set[str] = set()
+        self._reported: set[str] = set()
 
     def read(self) -> Facts:
         """Return the facts as they are now.
@@ -125,8 +125,8 @@ class StatusReader:
             f"The table {path} cannot be read without Spark ({type(error).__name__}); "
             "`demux reconcile --spark` counts it."
         )
-        if sentence not in self._told:
-            self._told.add(sentence)
+        if sentence not in self._reported:
+            self._reported.add(sentence)
             _LOG.warning("%s: %s", path, printable(str(error)))
         self._notes[sentence] = None
 

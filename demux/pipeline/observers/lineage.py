@@ -22,7 +22,7 @@ from openlineage.client.facet_v2 import (
 )
 from openlineage.client.uuid import generate_new_uuid
 
-from demux.core.error_mapping import named
+from demux.core.error_mapping import as_demux_error
 from demux.core.names import names_of
 from demux.core.reports import GameReport, IngestReport
 from demux.core.root.layout import Layout
@@ -145,7 +145,7 @@ class Lineage(Observer):
             parent = parent_run.Job(self._namespace, command.job)
             facets["parent"] = parent_run.ParentRunFacet(parent_run.Run(command.run_id), parent, producer=PRODUCER)
         if error is not None:
-            failure = named(error)
+            failure = as_demux_error(error)
             facets["errorMessage"] = error_message_run.ErrorMessageRunFacet(
                 f"{failure.condition} {failure.message} {failure.remedy}", "python", producer=PRODUCER
             )

@@ -9,7 +9,7 @@ from datetime import datetime, timezone
 from opentelemetry import trace
 from opentelemetry.trace import Span, Status, StatusCode
 
-from demux.core.error_mapping import named
+from demux.core.error_mapping import as_demux_error
 from demux.core.reports import GameReport, IngestReport, Period
 from demux.core.settings.settings import Engine
 from demux.pipeline.observers import instruments as of
@@ -188,7 +188,7 @@ def _ingested(report: IngestReport) -> dict[str, _Value]:
 
 
 def _fail(span: Span, error: BaseException) -> None:
-    failure = named(error)
+    failure = as_demux_error(error)
     span.set_attribute(of.ERROR, failure.condition)
     span.set_status(Status(StatusCode.ERROR, failure.message))
 

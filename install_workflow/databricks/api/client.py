@@ -18,7 +18,7 @@ from demux.core.http.client import DEFAULT_TRIES, HttpAnswer, HttpClient, Tries
 from demux.core.http.failures import CertificateRefused, HttpRejected, HttpUnusable, one_line, parse_json
 from demux.core.secrets import resolve
 from demux.core.settings.databricks.access import LoginSettings
-from install_workflow.databricks.api.errors import no_login, not_trusted, refused, unavailable
+from install_workflow.databricks.api.errors import certificate_error, login_error, refusal_error, unavailable_error
 
 T = TypeVar("T")
 
@@ -55,7 +55,7 @@ class WorkspaceConnection:
             self._client = HttpClient(self.host, self._authorize, tries, sleep=sleep)
             return
         # raised out here so that the SDK's error, which may hold a header, does not hang on it
-        raise no_login(reason)
+        raise login_error(reason)
 
     def ask(
         self,
@@ -65,13 +65,13 @@ class WorkspaceConnection:
         query: Mapping[str, object] | None = None,
         body: Mapping[str, object] | None = None,
     ) -> dict[str, Any]:
-        """Return the JSON object that is answered; raises as `tried` does, and is tried again like it.
+        """Return the JSON object that is answered; raises as `retry` does, and is tried again like it.
 
         Args:
             path: without the host.
             doing: what it is for, continuing after "to".
         """
-        return self.tried(doing, lambda: self.once(method, path, query, body))
+        return self.retry(doing, lambda: self.once(method, path, query, body))
 
     def read(
         self, path: str, doing: str, of: Callable[[dict[str, Any]], T], query: Mapping[str, object] | None = None
@@ -80,7 +80,7 @@ class WorkspaceConnection:
 
         Where `of` breaks, the answer is not what it should be, and the call is tried again.
         """
-        return self.tried(doing, lambda: of(self.once("GET", path, query)))
+        return self.retry(doing, lambda: of(self.once("GET", path, query)))
 
     def once(
         self,
@@ -89,7 +89,7 @@ class WorkspaceConnection:
         query: Mapping[str, object] | None = None,
         body: Mapping[str, object] | None = None,
     ) -> dict[str, Any]:
-        """Return the JSON object that is answered; tried once, to be called within `tried`."""
+        """Return the JSON object that is answered; tried once, to be called within `retry`."""
         data = None if body is None else json.dumps(body).encode()
         value = parse_json(self.answer(method, path, query, data, "application/json").content)
         if not isinstance(value, dict):
@@ -104,7 +104,7 @@ class WorkspaceConnection:
         data: bytes | None = None,
         content_type: str = "application/octet-stream",
     ) -> HttpAnswer:
-        """Return the answer, whatever its status; one try, to be called within `tried`.
+        """Return the answer, whatever its status; one try, to be called within `retry`.
 
         Args:
             path: without the host; it is quoted here.
@@ -124,7 +124,7 @@ class WorkspaceConnection:
             failure = HttpUnusable(f"answered with {rejected.message}")
         raise failure
 
-    def tried(self, doing: str, call: Callable[[], T]) -> T:
+    def retry(self, doing: str, call: Callable[[], T]) -> T:
         """Return the result of the call; repeats it after transient failures.
 
         Raises:
@@ -138,11 +138,11 @@ class WorkspaceConnection:
         try:
             return self._client.try_again(call)
         except HttpUnusable as unusable:
-            failure = unavailable(self.host, doing, unusable)
+            failure = unavailable_error(self.host, doing, unusable)
         except HttpRejected as rejected:
-            failure = refused(self.host, doing, rejected)
+            failure = refusal_error(self.host, doing, rejected)
         except CertificateRefused as distrusted:
-            failure = not_trusted(self.host, distrusted)
+            failure = certificate_error(self.host, distrusted)
         raise failure
 
     def _authorize(self) -> Mapping[str, str]:

@@ -76,7 +76,7 @@ _KNOWN = (
 def compute_refusal(host: str, reason: str) -> tuple[str, str] | None:
     """Return cause and remedy of a refusal that is about compute; None of any other."""
     if found := _POLICY.search(reason):
-        return f"The cluster policy at the workspace {host} forbids what the settings say: {reason}.", _allowed(
+        return f"The cluster policy at the workspace {host} forbids what the settings say: {reason}.", _policy_remedy(
             found[1]
         )
     for sign, what, remedy in _KNOWN:
@@ -85,7 +85,7 @@ def compute_refusal(host: str, reason: str) -> tuple[str, str] | None:
     return None
 
 
-def _allowed(path: str) -> str:
+def _policy_remedy(path: str) -> str:
     """Return the remedy for a field that a policy forbids."""
     top, _, inner = path.partition(".")
     if top == "data_security_mode":
@@ -111,7 +111,7 @@ class Denied(WorkspaceRefused):
     """We may not do that; of a job to be changed, it may also mean that there is none."""
 
 
-def unavailable(host: str, doing: str, unusable: HttpUnusable) -> WorkspaceUnavailable:
+def unavailable_error(host: str, doing: str, unusable: HttpUnusable) -> WorkspaceUnavailable:
     """Return the error of a workspace that does not answer; `doing` continues after "to"."""
     when = f" after {unusable.after_s:,.0f} s" if unusable.after_s else ""
     return WorkspaceUnavailable(
@@ -122,7 +122,7 @@ def unavailable(host: str, doing: str, unusable: HttpUnusable) -> WorkspaceUnava
     )
 
 
-def not_trusted(host: str, distrusted: CertificateRefused) -> WorkspaceRefused:
+def certificate_error(host: str, distrusted: CertificateRefused) -> WorkspaceRefused:
     """Return the error of a certificate that one side does not accept."""
     return WorkspaceRefused(
         f"The certificate of the workspace {host} is not trusted, or ours is not: {distrusted.reason}.",
@@ -131,7 +131,7 @@ def not_trusted(host: str, distrusted: CertificateRefused) -> WorkspaceRefused:
     )
 
 
-def no_login(reason: str) -> WorkspaceRefused:
+def login_error(reason: str) -> WorkspaceRefused:
     """Return the error of a login that cannot even be tried."""
     return WorkspaceRefused(
         f"There is no usable login for a workspace: {reason}.",
@@ -140,7 +140,7 @@ def no_login(reason: str) -> WorkspaceRefused:
     )
 
 
-def refused(host: str, doing: str, rejected: HttpRejected) -> DemuxError:
+def refusal_error(host: str, doing: str, rejected: HttpRejected) -> DemuxError:
     """Return the error of a refusal; `doing` continues after "to"."""
     reason = rejected.message
     about: dict[str, object] = {"host": host, "doing": doing, "status": rejected.status, "reason": reason}

@@ -8,7 +8,7 @@ from pathlib import PurePosixPath
 from typing import Generic, TypeVar
 
 from demux.core.control.record_format import RecordFormat, file_of, version_in
-from demux.core.errors import DemuxError, TaskInterrupted, WorkspaceRefused
+from demux.core.errors import ConcurrentChange, DemuxError, WorkspaceRefused
 from install_workflow.databricks.api.client import WorkspaceConnection
 from install_workflow.databricks.api.errors import Missing
 from install_workflow.databricks.api.workspace_files import files_in, read, remove, remove_empty, write
@@ -43,7 +43,7 @@ class RecordFiles(Generic[R]):
 
         Raises:
             PlanRefused: it cannot be used.
-            TaskInterrupted: it was removed just now.
+            ConcurrentChange: it was removed just now.
         """
         newest = max(self._versions(), default=0)
         return FileVersion(newest, self._record(newest) if newest else self._form.empty)
@@ -54,7 +54,7 @@ class RecordFiles(Generic[R]):
         Safe to call twice.
 
         Raises:
-            TaskInterrupted: another process has written this version, or the one before it is not what was read.
+            ConcurrentChange: another process has written this version, or the one before it is not what was read.
         """
         written = FileVersion(after.version + 1, record)
         self._put(written)
@@ -96,7 +96,7 @@ class RecordFiles(Generic[R]):
         Where the folder was removed meanwhile, counting began again, and a number says nothing.
 
         Raises:
-            TaskInterrupted: it is not; it is removed if the one before it is gone, or another.
+            ConcurrentChange: it is not; it is removed if the one before it is gone, or another.
         """
         versions = self._versions()
         is_next = not after.version or (after.version in versions and self._record(after.version) == after.record)
@@ -123,8 +123,8 @@ class RecordFiles(Generic[R]):
     def _content(self, version: int) -> str:
         return read(self._connection, self._path(version)).decode("utf-8", "replace")
 
-    def _too_late(self) -> TaskInterrupted:
-        return TaskInterrupted(
+    def _too_late(self) -> ConcurrentChange:
+        return ConcurrentChange(
             f"Another command changed {self._form.about} at the same time: there is a newer record in {self.folder}.",
             "Run the same command again.",
             folder=self.folder,

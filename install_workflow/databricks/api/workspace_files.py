@@ -51,7 +51,7 @@ def read(connection: WorkspaceConnection, path: str) -> bytes:
     """Return the content of a file."""
     doing = f"read {path}"
     if _in_volume(path):
-        return connection.tried(doing, lambda: connection.answer("GET", f"{_FILES}{path}").content)
+        return connection.retry(doing, lambda: connection.answer("GET", f"{_FILES}{path}").content)
     query = {"path": path, "format": "AUTO"}
     return connection.read(f"{_TREE}/export", doing, lambda got: base64.b64decode(got["content"], validate=True), query)
 
@@ -121,7 +121,7 @@ def size(connection: WorkspaceConnection, path: str) -> int | None:
     doing = f"look at {path}"
     try:
         if _in_volume(path):
-            return connection.tried(doing, lambda: _length(connection.answer("HEAD", f"{_FILES}{path}").headers))
+            return connection.retry(doing, lambda: _length(connection.answer("HEAD", f"{_FILES}{path}").headers))
         return connection.read(f"{_TREE}/get-status", doing, _size_in, {"path": path})
     except Missing:
         return None
@@ -172,7 +172,7 @@ def _do(
         if connection.answer(method, path, query, data).content:
             raise HttpUnusable("answered with more than the status")
 
-    connection.tried(doing, done)
+    connection.retry(doing, done)
 
 
 def _in_volume(path: str) -> bool:

@@ -12,7 +12,14 @@ from demux.core.settings.settings import Settings
 from install_workflow.databricks.api.workspace_files import files_in, is_empty_folder, remove, remove_empty, upload
 from install_workflow.databricks.apply.apply_jobs import CallMoment, JobStep, apply
 from install_workflow.databricks.apply.deployment_lock import DeploymentLock
-from install_workflow.databricks.apply.wheel import Wheel, is_our_wheel, missing, must_upload, upload_files, wheels_of
+from install_workflow.databricks.apply.wheel import (
+    Wheel,
+    find_missing_files,
+    is_our_wheel,
+    must_upload,
+    upload_files,
+    wheels_of,
+)
 from install_workflow.databricks.diff.changes import JobCall, WorkspacePlan, compare
 from install_workflow.databricks.diff.deployed_games import (
     DiscoveredGames,
@@ -115,7 +122,7 @@ def preview_deployment(
     games = plan_games(found.jobs, settings, discovered)
     jobs = make_jobs(games.tasks, settings, wheel.path)
     plan = _compared(jobs, found, filled)
-    files = missing(workspace.connection, arguments(settings).files)
+    files = find_missing_files(workspace.connection, arguments(settings).files)
     return DeploymentPreview(games, jobs, plan, must_upload(workspace.connection, wheel), files)
 
 
@@ -273,11 +280,11 @@ def deployment_of(databricks: DatabricksSettings) -> str:
     return databricks.name
 
 
-def _compared(jobs: Sequence[Job], found: DeploymentJobs, filled: Filled) -> WorkspacePlan:
+def _compared(jobs: Sequence[Job], deployed_jobs: DeploymentJobs, filled: Filled) -> WorkspacePlan:
     """Return the plan, which mentions a foreign job only where one of ours has its name."""
-    names = {*(job.settings.get("name") for job in jobs), *(job.settings.get("name") for job in found.jobs)}
-    deployed = [replace(job, filled=filled.get(job.job_id)) for job in found.jobs]
-    return compare(jobs, deployed, [job for job in found.foreign if job.name in names])
+    names = {*(job.settings.get("name") for job in jobs), *(job.settings.get("name") for job in deployed_jobs.jobs)}
+    deployed = [replace(job, filled=filled.get(job.job_id)) for job in deployed_jobs.jobs]
+    return compare(jobs, deployed, [job for job in deployed_jobs.foreign if job.name in names])
 
 
 def _written(plan: WorkspacePlan) -> frozenset[int]:
@@ -320,13 +327,13 @@ def _require_catalog(workspace: Workspace, catalog: str | None) -> None:
         GrantsApi(workspace.connection).require(catalog)
 
 
-def _require_own_root(found: DeploymentJobs, root: str) -> None:
-    if found.sharing:
-        named = ", ".join(f"{job.deployment} (job {job.job_id})" for job in found.sharing)
+def _require_own_root(deployed_jobs: DeploymentJobs, root: str) -> None:
+    if deployed_jobs.sharing:
+        named = ", ".join(f"{job.deployment} (job {job.job_id})" for job in deployed_jobs.sharing)
         raise PlanRefused(
             f"There are jobs of other deployments on the root {root}, which would run the same checkpoints: {named}.",
             "Name another root, or destroy the other deployment first.",
-            jobs=tuple(job.job_id for job in found.sharing),
+            jobs=tuple(job.job_id for job in deployed_jobs.sharing),
         )
 
 

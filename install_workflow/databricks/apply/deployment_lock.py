@@ -18,7 +18,7 @@ from demux.core.errors import DemuxError, DeploymentLocked
 from install_workflow.databricks.api.client import WorkspaceConnection
 from install_workflow.databricks.api.versioned_file import FileVersion, RecordFiles
 from install_workflow.databricks.api.workspace_files import missing_folders
-from install_workflow.databricks.diff.deployed_games import Filled, PlacementOutcome, Places, recorded
+from install_workflow.databricks.diff.deployed_games import Filled, PlacementOutcome, Places, record_placements
 
 # longer than another process needs to find out that the file is locked
 _LOOK_S = 1.0
@@ -206,7 +206,7 @@ class DeploymentLock:
                 before it has ended.
 
         Raises:
-            TaskInterrupted: another command has changed the deployment since `begin`, or took over.
+            ConcurrentChange: another command has changed the deployment since `begin`, or took over.
         """
         try:
             self._claim(plan_id, written)
@@ -221,7 +221,7 @@ class DeploymentLock:
         """Renew the claim where some of its time is over; to be called before each call that changes something.
 
         Raises:
-            TaskInterrupted: another installer took over.
+            ConcurrentChange: another installer took over.
         """
         claim = self._kept.record.claim
         assert claim is not None, "only a claim can be renewed"
@@ -233,10 +233,10 @@ class DeploymentLock:
         """Return whether the record had to be written, as it did not say where the games are; a second call does not.
 
         Raises:
-            TaskInterrupted: another command has changed the deployment since `begin`.
+            ConcurrentChange: another command has changed the deployment since `begin`.
         """
         before = self._kept.record
-        after = self._with(outcome, plan_id)
+        after = self._updated_record(outcome, plan_id)
         # claims of dead installers are removed too
         if after == before:
             return False
@@ -261,12 +261,12 @@ class DeploymentLock:
         self._write(replace(self._kept.record, claim=claim, filled=filled))
 
     def _free(self, plan_id: str, outcome: PlacementOutcome) -> None:
-        self._write(self._with(outcome, plan_id))
+        self._write(self._updated_record(outcome, plan_id))
         self._who.presence.leave(self._who.process)
 
-    def _with(self, outcome: PlacementOutcome, plan_id: str) -> DeploymentRecord:
+    def _updated_record(self, outcome: PlacementOutcome, plan_id: str) -> DeploymentRecord:
         """Return the record without a claim, and with the jobs as they are."""
-        games = recorded(outcome.places, self._kept.record.games, plan_id, self._clock())
+        games = record_placements(outcome.places, self._kept.record.games, plan_id, self._clock())
         return replace(self._kept.record, games=games, claim=None, filled=dict(outcome.filled))
 
     def _write(self, record: DeploymentRecord) -> None:

@@ -63,7 +63,7 @@ def find_wheel(given: str | None, folder: str, checkout: Path = CHECKOUT) -> Whe
         return Wheel(given, None)
     name, content = _built(checkout) if given is None else _read(Path(given))
     members = _members(name, content)
-    return Wheel(f"{folder}/{_named(name, members)}", _packed(members))
+    return Wheel(f"{folder}/{_name_with_digest(name, members)}", _pack(members))
 
 
 def is_our_wheel(path: str) -> bool:
@@ -112,7 +112,7 @@ def _members(name: str, content: bytes) -> dict[str, bytes]:
     return members
 
 
-def _named(name: str, members: Mapping[str, bytes]) -> str:
+def _name_with_digest(name: str, members: Mapping[str, bytes]) -> str:
     found = _NAME.fullmatch(name)
     if found is None:
         raise _no_wheel(name, "it is not named protobuf_demux-VERSION-….whl")
@@ -122,7 +122,7 @@ def _named(name: str, members: Mapping[str, bytes]) -> str:
     return f"{found[1]}-0{digest.hexdigest()[:12]}{found[2]}"
 
 
-def _packed(members: Mapping[str, bytes]) -> bytes:
+def _pack(members: Mapping[str, bytes]) -> bytes:
     """Return the files as an archive: uncompressed, as two machines may compress them into different bytes."""
     packed = io.BytesIO()
     with zipfile.ZipFile(packed, "w") as archive:
@@ -165,7 +165,7 @@ def _built(checkout: Path) -> tuple[str, bytes]:
         return wheels[0].name, wheels[0].read_bytes()
 
 
-def missing(connection: WorkspaceConnection, files: Iterable[SettingsFile]) -> tuple[SettingsFile, ...]:
+def find_missing_files(connection: WorkspaceConnection, files: Iterable[SettingsFile]) -> tuple[SettingsFile, ...]:
     """Return the files that are not there yet; asks once for each, changes nothing."""
     return tuple(file for file in files if size(connection, file.path) != len(file.content))
 
@@ -177,7 +177,7 @@ def upload_files(connection: WorkspaceConnection, files: Iterable[SettingsFile],
             report(file.path)
 
 
-def needed(
+def find_missing_plan_files(
     connection: WorkspaceConnection, jobs: Iterable[Mapping[str, Any]], files: Iterable[SettingsFile]
 ) -> tuple[SettingsFile, ...]:
     """Return the missing files that a saved plan's jobs read; changes nothing.
@@ -193,4 +193,4 @@ def needed(
             "Apply it with the settings that it was made with, or make it again.",
             paths=tuple(lost),
         )
-    return missing(connection, ours.values())
+    return find_missing_files(connection, ours.values())

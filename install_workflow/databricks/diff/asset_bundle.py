@@ -87,7 +87,7 @@ def _variables(settings: Settings, wheel: str) -> list[_BundleVariable]:
     name, node, catalog = databricks.name or "", databricks.cluster.node_type, settings.tables.catalog
     dev_name, dev_root = name[: _MAX_NAME - len(_DEV)] + _DEV, f"{settings.root.rstrip('/')}_dev"
     record, dev_record = (record_folder(databricks.wheel_path or "", each) for each in (name, dev_name))
-    found = [
+    variables = [
         _BundleVariable("name", "Name of the deployment.", (), name, dev_name),
         _BundleVariable("root", "Folder or URI of all tables.", ("root=",), settings.root, dev_root),
         _BundleVariable("root_tag", "A hash of the root.", (), root_tag(settings.root), root_tag(dev_root)),
@@ -95,18 +95,18 @@ def _variables(settings: Settings, wheel: str) -> list[_BundleVariable]:
         _BundleVariable("wheel", "Where the wheel is.", ("",), wheel, wheel),
     ]
     if node is not None:
-        found.append(_BundleVariable("node_type", "Node type of the clusters.", ("",), node, node))
+        variables.append(_BundleVariable("node_type", "Node type of the clusters.", ("",), node, node))
     if catalog is not None:
-        found.append(
+        variables.append(
             _BundleVariable("catalog", "Catalog of the tables.", ("tables.catalog=",), catalog, f"{catalog}_dev")
         )
     if clean is not CleanUp.KEEP:
         # what dev takes away, prod would never see
         keep = CleanUp.KEEP.value
-        found.append(
+        variables.append(
             _BundleVariable("clean", "What becomes of archived files.", ("archive.clean=",), clean.value, keep)
         )
-    return found
+    return variables
 
 
 def _main(settings: Settings, variables: Iterable[_BundleVariable]) -> dict[str, Any]:

@@ -10,7 +10,7 @@ from typing import Any
 
 from demux.core.errors import PlanRefused
 from demux.core.settings.databricks.compute import Compute
-from demux.core.text import counted
+from demux.core.text import count_text
 from install_workflow.databricks.diff.details import (
     SERVERLESS,
     Detail,
@@ -237,7 +237,7 @@ def _change(
     name = str(job.settings.get("name", ""))
     if deployed is None:
         added = tuple(task_details(job.part, {}, wanted, were, will_be))
-        reason = f"no such job yet: {counted(len(added), 'task')} on {_where(wanted)}"
+        reason = f"no such job yet: {count_text(len(added), 'task')} on {_where(wanted)}"
         return JobChange(JobAction.CREATE, job.part, name, None, (JobCall.CREATE,), reason, added, job)
     job, wanted = _run_by_owner(job, deployed, now, wanted)
     both = sides(now, wanted, deployed.filled)
@@ -252,7 +252,7 @@ def _change(
 
 
 def _where(wanted: Mapping[str, Any]) -> str:
-    return SERVERLESS if wanted.get("environments") else counted(len(wanted.get("job_clusters", {})), "cluster")
+    return SERVERLESS if wanted.get("environments") else count_text(len(wanted.get("job_clusters", {})), "cluster")
 
 
 def _run_by_owner(
@@ -336,8 +336,8 @@ def _summary(details: Iterable[Detail]) -> str:
         else:
             tasks.setdefault(detail.subject, DifferenceKind.CHANGED)
     kinds = Counter(tasks.values())
-    parts = [f"{counted(kinds[kind], 'task')} {kind.value}" for kind in DifferenceKind if kinds[kind]]
-    parts += [f"{counted(others[kind], word)} changed" for kind, word in _OTHERS.items() if others[kind]]
+    parts = [f"{count_text(kinds[kind], 'task')} {kind.value}" for kind in DifferenceKind if kinds[kind]]
+    parts += [f"{count_text(others[kind], word)} changed" for kind, word in _OTHERS.items() if others[kind]]
     return ", ".join(parts) or "nothing changed"
 
 

@@ -142,7 +142,9 @@ def planned_places(plan: WorkspacePlan, ids: Mapping[str, int], known: Iterable[
     return _places(((ids[each.part], each.job.settings) for each in plan.changes if each.job is not None), known)
 
 
-def recorded(places: Places, before: Iterable[RecordedGame], plan_id: str, now: datetime) -> tuple[RecordedGame, ...]:
+def record_placements(
+    places: Places, before: Iterable[RecordedGame], plan_id: str, now: datetime
+) -> tuple[RecordedGame, ...]:
     """Return the places with the plan that made them and the time, both as before where nothing changed."""
     stay = {game.place: game for game in before}
     return tuple(stay.get(place) or RecordedGame(place, plan_id, now) for place in places)

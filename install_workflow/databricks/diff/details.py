@@ -82,10 +82,12 @@ def settings_details(
     yield from task_details(part, before, after, were, will_be)
     clusters = before.get("job_clusters", {}), after.get("job_clusters", {})
     for key in sorted({*clusters[0], *clusters[1]}):
-        yield from _named(f"cluster {key}", "new_cluster", clusters[0].get(key), clusters[1].get(key))
+        yield from _compare_definitions(f"cluster {key}", "new_cluster", clusters[0].get(key), clusters[1].get(key))
     environments = before.get("environments", {}), after.get("environments", {})
     for key in sorted({*environments[0], *environments[1]}):
-        yield from _named(f"environment {key}", "spec", environments[0].get(key), environments[1].get(key))
+        yield from _compare_definitions(
+            f"environment {key}", "spec", environments[0].get(key), environments[1].get(key)
+        )
     rest = [{field: value for field, value in side.items() if field not in _LISTED} for side in (before, after)]
     yield from _fields("job", "", rest[0], rest[1])
 
@@ -169,7 +171,7 @@ def _games(
         yield Detail(DifferenceKind.CHANGED, f"task {key}", "game", old[game], new[game], "named another way")
 
 
-def _named(
+def _compare_definitions(
     subject: str, inner: str, before: Mapping[str, Any] | None, after: Mapping[str, Any] | None
 ) -> Iterator[Detail]:
     """Yield the differences in a cluster or an environment; its fields are in the object `inner`."""

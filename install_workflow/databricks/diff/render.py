@@ -12,7 +12,7 @@ from pydantic import TypeAdapter
 from demux.core.control.record_format import mistake_in
 from demux.core.errors import PlanRefused
 from demux.core.settings.settings import Engine
-from demux.core.text import counted, first_few, printable
+from demux.core.text import count_text, first_few, printable
 from install_workflow.databricks.diff.changes import JobAction, JobChange, WorkspacePlan
 from install_workflow.databricks.diff.details import Detail, DifferenceKind
 from install_workflow.databricks.jobs.job import ForeignJob
@@ -38,7 +38,7 @@ def as_text(plan: WorkspacePlan, with_kept: bool = False) -> str:
     for change in plan.changes:
         if change.action is not JobAction.KEEP or with_kept:
             lines.append(_job_line(change))
-            lines += [f"    {_MARKS[each.difference]} {_detail_text(each)}" for each in _grouped(change.details)]
+            lines += [f"    {_MARKS[each.difference]} {_detail_text(each)}" for each in _group_details(change.details)]
     lines += [_foreign_line(job) for job in plan.foreign]
     done = [change.action for change in plan.changes]
     jobs = count_actions(done, (each for each in JobAction if each in done or each is not JobAction.REMOVE_DOUBLE))
@@ -49,7 +49,10 @@ def as_text(plan: WorkspacePlan, with_kept: bool = False) -> str:
 
 def with_names(plan: WorkspacePlan, names: Mapping[str, str]) -> WorkspacePlan:
     """Return the plan with the names of games in its details where a task has their keys; to be shown, not applied."""
-    changes = (replace(each, details=tuple(_named(detail, names) for detail in each.details)) for each in plan.changes)
+    changes = (
+        replace(each, details=tuple(_show_game_names(detail, names) for detail in each.details))
+        for each in plan.changes
+    )
     return replace(plan, changes=tuple(changes))
 
 
@@ -64,7 +67,7 @@ def content_of(plan: WorkspacePlan, *, with_jobs: bool = False) -> dict[str, Any
 def _compute_text(plan: WorkspacePlan) -> str:
     if plan.compute is None:
         return ""
-    paid = f", {counted(plan.paid_tasks, 'task')}, each paid for by itself" if plan.paid_tasks else ""
+    paid = f", {count_text(plan.paid_tasks, 'task')}, each paid for by itself" if plan.paid_tasks else ""
     return f"; compute {plan.compute}{paid}"
 
 
@@ -80,7 +83,7 @@ def _foreign_line(job: ForeignJob) -> str:
     )
 
 
-def _named(detail: Detail, names: Mapping[str, str]) -> Detail:
+def _show_game_names(detail: Detail, names: Mapping[str, str]) -> Detail:
     def named(value: Any) -> Any:
         match value:
             case {"games": games}:
@@ -95,7 +98,7 @@ def _named(detail: Detail, names: Mapping[str, str]) -> Detail:
     return replace(detail, before=named(detail.before), after=named(detail.after))
 
 
-def _grouped(details: Iterable[Detail]) -> list[Detail]:
+def _group_details(details: Iterable[Detail]) -> list[Detail]:
     """Return the details, those of tasks that have the same field, values and reason put together."""
     groups: dict[str, list[Detail]] = {}
     for detail in details:

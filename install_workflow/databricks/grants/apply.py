@@ -13,7 +13,7 @@ from typing import Any
 from pydantic import TypeAdapter
 
 from demux.core.control.record_format import RecordFormat
-from demux.core.errors import DemuxError, PlanRefused, SettingsInvalid, TaskInterrupted, WorkspaceRefused
+from demux.core.errors import ConcurrentChange, DemuxError, PlanRefused, SettingsInvalid, WorkspaceRefused
 from demux.core.settings.databricks.deployment import DatabricksSettings
 from demux.core.settings.settings import Settings
 from install_workflow.databricks.api.client import WorkspaceConnection
@@ -236,7 +236,7 @@ def apply(
         before: called before each call; what it raises ends all.
 
     Raises:
-        TaskInterrupted: another command changed the grants at the same time.
+        ConcurrentChange: another command changed the grants at the same time.
         WorkspaceUnavailable: no usable answer; what was done stays.
         WorkspaceRefused: our login does not work any more.
     """
@@ -308,8 +308,8 @@ class _GrantCalls:
             self.failed.append(refused)
 
 
-def _vanished(name: str) -> TaskInterrupted:
-    return TaskInterrupted(
+def _vanished(name: str) -> ConcurrentChange:
+    return ConcurrentChange(
         f"The {kind_of(name)} {name} was dropped since the plan was made.", "Run the same command again.", name=name
     )
 

@@ -6,7 +6,7 @@ from collections.abc import Iterator, Sequence
 from dataclasses import asdict
 from typing import Any
 
-from demux.core.text import counted, printable
+from demux.core.text import count_text, printable
 from install_workflow.databricks.grants.diff import (
     ForeignGrants,
     GrantAction,
@@ -36,7 +36,7 @@ def as_text(plan: GrantsPlan, everything: bool = False) -> str:
     lines += waiting_lines(plan.waiting, _WIDTH)
     changes = count_actions((each.action for each in plan.changes), GrantAction)
     others = sum(len(each.privileges) for each in plan.foreign)
-    waiting = counted(len(plan.waiting), "game")
+    waiting = count_text(len(plan.waiting), "game")
     return "\n".join([*lines, f"Grants {plan.plan_id}: {changes}; {others} of others left, {waiting} waiting."])
 
 

@@ -21,7 +21,14 @@ from install_workflow.databricks.jobs.compute import (
     compute_json,
 )
 from install_workflow.databricks.jobs.job import OWNER_TAG, PART_TAG, ROOT_TAG, Job, Permission, root_tag
-from install_workflow.databricks.jobs.schedule import OF_RUNS, OF_STREAMS, run_as, started_by, started_every, watched_by
+from install_workflow.databricks.jobs.schedule import (
+    OF_RUNS,
+    OF_STREAMS,
+    notification_fields,
+    run_as,
+    start_fields,
+    started_every,
+)
 from install_workflow.databricks.jobs.task import (
     KAFKA_CLIENT,
     MAINTAIN,
@@ -94,9 +101,9 @@ def _main(make: TaskMaker, part: str, after_bronze: Sequence[TaskJson], clusters
     tasks = [make.ingest(), *after_bronze]
     if databricks.auto_apply:
         tasks.append(make.discovered([task["task_key"] for task in tasks]))
-    starts = {} if databricks.schedule.kind is ScheduleKind.CONTINUOUS else started_by(databricks.schedule)
+    starts = {} if databricks.schedule.kind is ScheduleKind.CONTINUOUS else start_fields(databricks.schedule)
     # who gets notifications of the games' own jobs would get two
-    body = {**starts, **_timeout(databricks), **watched_by(databricks)}
+    body = {**starts, **_timeout(databricks), **notification_fields(databricks)}
     return _job(make.settings, part, {**_queue(databricks), **body, **_compute(make, clusters, tasks), "tasks": tasks})
 
 
@@ -106,19 +113,24 @@ def _part(make: TaskMaker, part: str, clusters: Mapping[str, Sequence[Task]]) ->
     return _job(
         make.settings,
         part,
-        {**_queue(databricks), **watched_by(databricks, OF_STREAMS), **_compute(make, clusters, tasks), "tasks": tasks},
+        {
+            **_queue(databricks),
+            **notification_fields(databricks, OF_STREAMS),
+            **_compute(make, clusters, tasks),
+            "tasks": tasks,
+        },
     )
 
 
 def _continuous(settings: Settings, main: str) -> Job:
-    starts = started_by(settings.databricks.schedule)
+    starts = start_fields(settings.databricks.schedule)
     return _job(settings, CONTINUOUS, {**starts, "tasks": [run_job("run", main, [])]})
 
 
 def _maintain(make: TaskMaker, interval: timedelta) -> Job:
     databricks = make.settings.databricks
     starts = started_every(interval, databricks.schedule)
-    body = {**_queue(databricks), **starts, **_timeout(databricks), **watched_by(databricks, OF_RUNS)}
+    body = {**_queue(databricks), **starts, **_timeout(databricks), **notification_fields(databricks, OF_RUNS)}
     tasks = [make.maintain()]
     return _job(make.settings, MAINTAIN, {**body, **_compute(make, [MAINTAIN], tasks), "tasks": tasks})
 

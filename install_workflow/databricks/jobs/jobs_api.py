@@ -6,7 +6,7 @@ from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from demux.core.errors import TaskInterrupted
+from demux.core.errors import ConcurrentChange
 from demux.core.settings.databricks.access import AccessLevel, PrincipalKind
 from install_workflow.databricks.api.client import WorkspaceConnection
 from install_workflow.databricks.api.errors import Denied, Missing
@@ -112,13 +112,13 @@ class Workspace:
             tried = True
             return int(self.connection.once("POST", f"{_JOBS}/create", body=body)["job_id"])
 
-        return self.connection.tried(f"create the job {settings.get('name')}", attempt)
+        return self.connection.retry(f"create the job {settings.get('name')}", attempt)
 
     def reset(self, job_id: int, settings: JobJson) -> None:
         """Replace all settings of a job; safe to call twice.
 
         Raises:
-            TaskInterrupted: the job is gone.
+            ConcurrentChange: the job is gone.
         """
         body = {"job_id": job_id, "new_settings": settings}
         try:
@@ -133,7 +133,7 @@ class Workspace:
         """Replace all permissions of a job but the owner's; safe to call twice.
 
         Raises:
-            TaskInterrupted: the job is gone.
+            ConcurrentChange: the job is gone.
         """
         if job_id not in self._owners:
             self._permissions(job_id)
@@ -240,7 +240,7 @@ def _entry(permission: Permission) -> dict[str, str]:
     return {permission.kind.value: permission.principal, "permission_level": permission.level.value}
 
 
-def _vanished(job_id: int) -> TaskInterrupted:
-    return TaskInterrupted(
+def _vanished(job_id: int) -> ConcurrentChange:
+    return ConcurrentChange(
         f"The job {job_id} was deleted since the plan was made.", "Run the same command again.", job_id=job_id
     )

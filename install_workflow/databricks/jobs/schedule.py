@@ -37,7 +37,7 @@ _METRICS = {
 }
 
 
-def started_by(settings: ScheduleSettings) -> dict[str, Any]:
+def start_fields(settings: ScheduleSettings) -> dict[str, Any]:
     """Return the fields of a job that say what starts it; none for a job that is started by hand."""
     match settings.kind:
         case ScheduleKind.NONE:
@@ -61,7 +61,9 @@ def started_every(interval: timedelta, settings: ScheduleSettings) -> dict[str, 
     return {"trigger": {"periodic": {"interval": count, "unit": unit}, **_paused(settings)}}
 
 
-def watched_by(databricks: DatabricksSettings, events: Collection[RunEvent] = tuple(RunEvent)) -> dict[str, Any]:
+def notification_fields(
+    databricks: DatabricksSettings, events: Collection[RunEvent] = tuple(RunEvent)
+) -> dict[str, Any]:
     """Return the fields of a job for its health and for notifications, as far as they are about these events."""
     settings = databricks.notifications
     asked = [(each.name.lower(), each) for each in RunEvent if each in events]

@@ -47,7 +47,7 @@ class TaskMaker:
         after = tuple(after)
         match self.settings.granularity:
             case Granularity.GAME:
-                return [self._deserialize(task.key, cluster, (_named(task.game),), after) for task in tasks]
+                return [self._deserialize(task.key, cluster, (_game_option(task.game),), after) for task in tasks]
             case Granularity.CLUSTER:
                 return [
                     self._deserialize(key, cluster, games, after)
@@ -105,7 +105,7 @@ def maker(settings: Settings, wheel: str) -> TaskMaker:
 
 def cluster_tasks(cluster: str, games: Sequence[str]) -> dict[str, tuple[str, ...]]:
     """Return the parameters of a cluster's tasks that name its games, by key: one task, if they fit into it."""
-    groups = in_groups([_named(game) for game in games])
+    groups = in_groups([_game_option(game) for game in games])
     # the plan's own names of clusters have no capitals
     return {f"deserialize_{cluster}{f'_PART{n}' if n > 1 else ''}": group for n, group in enumerate(groups, 1)}
 
@@ -125,6 +125,6 @@ def _depends_on(after: Iterable[str]) -> dict[str, Any]:
     return {"depends_on": keys} if keys else {}
 
 
-def _named(game: str) -> str:
+def _game_option(game: str) -> str:
     # names come from outside: one like {{job.id}} would reach the task as something else, one beyond ASCII never
     return f"--game={game}" if game.isascii() and not is_replaced(game) else f"--game-key={names_of(game).key}"

@@ -117,7 +117,7 @@ def _of_tasks(settings: Settings) -> dict[str, object]:
     return dict(sorted(values.items()))
 
 
-def changed(settings: Settings) -> dict[str, str]:
+def changed_settings(settings: Settings) -> dict[str, str]:
     """Return every setting that is not the default as `--set` takes it, by dotted key, sorted.
 
     Raises:
@@ -210,14 +210,14 @@ def _options_or_file(
 
 def _document(values: Mapping[str, object]) -> str:
     """The settings as a file, a line for each section."""
-    sections: dict[str, object] = reduce(_with, values.items(), {})
+    sections: dict[str, object] = reduce(_put_setting, values.items(), {})
     return "".join(f"{name}: {_flow(sections[name])}\n" for name in sorted(sections))
 
 
-def _with(sections: dict[str, object], setting: tuple[str, object]) -> dict[str, object]:
+def _put_setting(sections: dict[str, object], setting: tuple[str, object]) -> dict[str, object]:
     name, _, rest = setting[0].partition(".")
     below = sections.get(name, {})
-    value = _with(dict(below), (rest, setting[1])) if rest and isinstance(below, Mapping) else setting[1]
+    value = _put_setting(dict(below), (rest, setting[1])) if rest and isinstance(below, Mapping) else setting[1]
     return {**sections, name: value}
 
 

@@ -9,7 +9,7 @@ import pytest
 
 from demux import api
 from demux.core.errors import RootLocked
-from demux.core.root.lock import Access, locked
+from demux.core.root.lock import Access, hold_root
 from tests.support.flow.root import Root
 from tests.support.http_receiver import receiving
 from tests.support.openlineage_schema import mistakes
@@ -50,5 +50,5 @@ def test_a_round_from_python_makes_the_tables_that_the_command_makes(
 
 def test_a_root_that_another_command_works_on_is_refused(taken_in: Root, copy: Copy, tmp_path: Path) -> None:
     root = copy(taken_in)
-    with locked(root.settings.root, "run", wait=False, access=Access.ALONE), pytest.raises(RootLocked):
+    with hold_root(root.settings.root, "run", wait=False, access=Access.ALONE), pytest.raises(RootLocked):
         api.Root(root.settings).run(root.spark)

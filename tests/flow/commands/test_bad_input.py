@@ -11,7 +11,7 @@ from google.protobuf.message import DecodeError, Message
 from pyspark.sql import SparkSession
 
 from demux.core.names import names_of
-from producer.records import head, wrapped
+from producer.records import head, wrap_payload
 from tests.support.flow.root import Root, Rows, wrapper
 
 GOOD = {"name": "ann", "score": -7}
@@ -47,16 +47,16 @@ def sent(spark: SparkSession, tmp_path_factory: pytest.TempPathFactory) -> Sent:
     good = message(**GOOD).SerializeToString()
     chess = head("chess", schema_id)
     records: dict[str, bytes | None] = {
-        "good": wrapped(chess, good),
+        "good": wrap_payload(chess, good),
         # the wrapper
         "null": None,
         "no wrapper": b"\x07\x07\x07",
-        "truncated wrapper": wrapped(chess, good)[:-1],
-        "wrapper with a game name that is not UTF-8": b"\x0a\x02\xff\xfe" + wrapped(b"", good),
+        "truncated wrapper": wrap_payload(chess, good)[:-1],
+        "wrapper with a game name that is not UTF-8": b"\x0a\x02\xff\xfe" + wrap_payload(b"", good),
         "empty wrapper": b"",
-        "wrapper with a field that nobody knows": wrapped(chess, good) + b"\x78\x01",
+        "wrapper with a field that nobody knows": wrap_payload(chess, good) + b"\x78\x01",
         "wrapper without a payload": chess,
-        "wrapper without a schema id": wrapped(b"\x0a\x05chess", good),
+        "wrapper without a schema id": wrap_payload(b"\x0a\x05chess", good),
         # the name
         "empty name": wrapper("", schema_id, good),
         "name of 81 bytes": wrapper("n" * 81, schema_id, good),
@@ -70,16 +70,18 @@ def sent(spark: SparkSession, tmp_path_factory: pytest.TempPathFactory) -> Sent:
         "schema id 0": wrapper("chess", 0, good),
         "negative schema id": wrapper("chess", -3, good),
         # the payload
-        "truncated payload": wrapped(chess, good[:-1]),
-        "payload with a name that is not UTF-8": wrapped(chess, b"\x0a\x02\xff\xfe"),
-        "payload with a name that is a number": wrapped(chess, b"\x08\x01"),
-        "payload with a time in year 146 billion": wrapped(chess, b"\x1a\x0a\x08\x80\x80\x80\x80\x80\x80\x80\x80\x40"),
-        "payload with a nanosecond too many": wrapped(chess, b"\x1a\x06\x10\x80\x94\xeb\xdc\x03"),
-        "payload with a wrong type inside": wrapped(chess, b"\x1a\x03\x0a\x01a"),
-        "payload with the last microsecond": wrapped(chess, message(at=LAST).SerializeToString()),
-        "payload with the first second": wrapped(chess, message(at=FIRST).SerializeToString()),
-        "empty payload": wrapped(chess, b""),
-        "payload with a field that nobody knows": wrapped(chess, good + b"\x78\x01"),
+        "truncated payload": wrap_payload(chess, good[:-1]),
+        "payload with a name that is not UTF-8": wrap_payload(chess, b"\x0a\x02\xff\xfe"),
+        "payload with a name that is a number": wrap_payload(chess, b"\x08\x01"),
+        "payload with a time in year 146 billion": wrap_payload(
+            chess, b"\x1a\x0a\x08\x80\x80\x80\x80\x80\x80\x80\x80\x40"
+        ),
+        "payload with a nanosecond too many": wrap_payload(chess, b"\x1a\x06\x10\x80\x94\xeb\xdc\x03"),
+        "payload with a wrong type inside": wrap_payload(chess, b"\x1a\x03\x0a\x01a"),
+        "payload with the last microsecond": wrap_payload(chess, message(at=LAST).SerializeToString()),
+        "payload with the first second": wrap_payload(chess, message(at=FIRST).SerializeToString()),
+        "empty payload": wrap_payload(chess, b""),
+        "payload with a field that nobody knows": wrap_payload(chess, good + b"\x78\x01"),
     } | {f"game {name}": wrapper(name, schema_id, message(name=name).SerializeToString()) for name in NAMES}
     root.send(list(records.values()))
     root.run()

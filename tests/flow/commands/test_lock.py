@@ -8,13 +8,13 @@ import time
 
 import pytest
 
-from demux.core.root.lock import locked
+from demux.core.root.lock import hold_root
 from tests.support.flow.process import DEMUX, Command, run
 from tests.support.flow.root import Root
 
 
 def test_a_second_command_on_the_same_root_is_refused_and_says_who_is_at_work(root: Root) -> None:
-    with locked(str(root.folder), "rebuild", wait=False):
+    with hold_root(str(root.folder), "rebuild", wait=False):
         said = run([DEMUX, "run", "--root", str(root.folder)])
     assert (said.code, said.out) == (5, "")
     assert said.err == (
@@ -25,7 +25,7 @@ def test_a_second_command_on_the_same_root_is_refused_and_says_who_is_at_work(ro
 
 def test_a_command_that_only_looks_needs_no_lock(root: Root, command: Command) -> None:
     root.send([])
-    with locked(str(root.folder), "run", wait=False):
+    with hold_root(str(root.folder), "run", wait=False):
         assert command("status", "--root", str(root.folder)).code == 0
 
 
@@ -43,11 +43,11 @@ def test_a_command_that_is_told_to_wait_goes_on_when_the_other_has_ended(
     monkeypatch.setattr("filelock._api.time.sleep", pause)
 
     def second() -> None:
-        with locked(str(root.folder), "run", wait=True):
+        with hold_root(str(root.folder), "run", wait=True):
             order.append("second")
 
     thread = threading.Thread(target=second)
-    with locked(str(root.folder), "ingest", wait=False):
+    with hold_root(str(root.folder), "ingest", wait=False):
         thread.start()
         assert waiting.wait(60)
         order.append("first")

@@ -50,7 +50,7 @@ def installed(deployment: Deployment, command: Command) -> Deployment:
     deployment.send("chess", "go", "ludo")
     assert deployment.install(command).code == 0
     assert command(*deployment.parameters("bronze")).code == 0
-    assert deployment.told() == set()
+    assert deployment.games_in_tasks() == set()
     return deployment
 
 
@@ -75,7 +75,7 @@ def test_a_job_finds_its_games_by_itself_and_decodes_them(deployment: Deployment
     assert discover(deployment, command).endswith("applied\n")
     by_key = (*REPLACED, *(game for game in HOSTILE if not game.isascii()))
     by_name = {"chess", *HOSTILE} - {*by_key}
-    assert deployment.told() == {*by_name, *(f"key:{names_of(game).key}" for game in by_key)}
+    assert deployment.games_in_tasks() == {*by_name, *(f"key:{names_of(game).key}" for game in by_key)}
     said = deployment.run_alone("deserialize_cluster_001")
     assert said.code == 0, said.err
     decoded = {game: sorted((row["name"], row["score"]) for row in deployment.silver(game)) for game in games}
@@ -106,12 +106,12 @@ def test_a_deployment_changes_its_engine_and_its_compute_and_neither_loses_nor_d
 
 def test_a_game_that_comes_later_is_added_and_the_others_stay(installed: Deployment, command: Command) -> None:
     assert discover(installed, command).endswith("applied\n")
-    assert installed.told() == {"chess", "go", "ludo"}
+    assert installed.games_in_tasks() == {"chess", "go", "ludo"}
     installed.send("halma")
     assert command(*installed.parameters("bronze")).code == 0
     text = discover(installed, command)
     assert "~ update Game_Protobufs_wrapper_prod (job 1001)" in text
-    assert installed.told() == {"chess", "go", "halma", "ludo"}
+    assert installed.games_in_tasks() == {"chess", "go", "halma", "ludo"}
     # the games' job, and the one that maintains the tables
     assert list(installed.workspace.jobs.held) == [1001, 1002]
     said = command(*installed.parameters("maintain"))
@@ -123,14 +123,14 @@ def test_those_that_the_allow_list_does_not_name_wait(installed: Deployment, com
     assert installed.install(command).code == 0
     text = discover(installed, command)
     assert "! waits  game chess: games.policy is allow-list and games.allow does not name it" in text
-    assert installed.told() == {"go"}
+    assert installed.games_in_tasks() == {"go"}
 
 
 def test_no_more_appear_than_the_limit(installed: Deployment, command: Command) -> None:
     installed.wish(games={"limit": 2})
     assert installed.install(command).code == 0
     assert "! waits  game ludo: games.limit is 2 and as many games are running" in discover(installed, command)
-    assert installed.told() == {"chess", "go"}
+    assert installed.games_in_tasks() == {"chess", "go"}
     assert "applied" not in discover(installed, command)
 
 

@@ -8,7 +8,7 @@ from collections.abc import Callable
 import pytest
 
 from demux.core.control.games_and_rounds import Control, KnownGame
-from demux.core.root.lock import locked
+from demux.core.root.lock import hold_root
 from tests.support.flow.process import Command
 from tests.support.flow.root import Root
 
@@ -82,7 +82,7 @@ def test_what_is_about_a_workspace_is_refused_without_one(root: Root, command: C
 
 def test_nobody_applies_or_destroys_beside_another_command(done: Root, copy: Copy, command: Command) -> None:
     root = copy(done)
-    with locked(str(root.folder), "run", wait=False):
+    with hold_root(str(root.folder), "run", wait=False):
         for words in (("apply",), ("destroy", "--yes"), ("destroy", "--tables", "--checkpoints", "--yes")):
             said = command(*words, "--root", str(root.folder))
             assert (said.code, said.err.split(" ")[0]) == (5, "ROOT_LOCKED")

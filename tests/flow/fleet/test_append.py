@@ -11,7 +11,7 @@ from deltalake import DeltaTable
 
 from demux import api
 from demux.core.delta.bronze_games import position_id
-from demux.core.errors import TaskFailed, TaskInterrupted
+from demux.core.errors import ConcurrentChange, TaskFailed
 from demux.core.settings.settings import Engine
 from demux.core.storage.files import Storage
 from demux.core.streaming.bronze_offset import BronzeOffset
@@ -186,7 +186,7 @@ def test_a_process_that_was_stopped_while_another_went_on_writes_nothing_by_spar
     before = root.silver("chess")
     running.append_rows(rows.limit(0), app_id, at + 2)
     for version in (at + 1, at + 3):
-        with pytest.raises(TaskInterrupted, match="Another process decoded rows"):
+        with pytest.raises(ConcurrentChange, match="Another process decoded rows"):
             stopped.append_rows(rows, app_id, version)
     # up to the same place
     stopped.append_rows(rows, app_id, at + 2)

@@ -17,7 +17,7 @@ from demux import api
 from demux.core.causes import Cause
 from demux.core.control.games_and_rounds import TaskOutcome
 from demux.core.delta.commit import Replacement
-from demux.core.errors import PositionLost, SchemaInvalid, TableUnsuited, TaskInterrupted
+from demux.core.errors import PositionLost, SchemaInvalid, ServiceUnavailable, TableUnsuited
 from demux.core.settings.settings import Sink
 from demux.core.storage.files import Storage
 from demux.operations.quarantine.filter import QuarantineFilter
@@ -199,7 +199,7 @@ def test_a_worker_that_raises_says_so_and_a_passing_failure_is_tried_again(
         if any(work.game == "chess" for work in works) and not tried.exists():
             tried.touch()
             yield from (
-                WrittenGame(work.game, work.paths, error=TaskInterrupted("The disk was busy.", "Again."))
+                WrittenGame(work.game, work.paths, error=ServiceUnavailable("The disk was busy.", "Again."))
                 for work in works
             )
         else:

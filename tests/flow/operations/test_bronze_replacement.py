@@ -11,7 +11,7 @@ from pyspark.sql import SparkSession
 
 import deserializer.redecode.redecoder
 from demux.core.errors import RangeRetired
-from demux.core.names import names_of, quoted
+from demux.core.names import names_of, quote_identifier
 from demux.core.reports import GameReport
 from demux.core.root.layout import Layout
 from demux.core.schemas.store import SchemaStore
@@ -50,14 +50,14 @@ def quarantined(redecoder: Redecoder) -> list[str]:
 
 
 def newest(redecoder: Redecoder, span: Span | None) -> BronzeRows:
-    version = redecoder.spark.sql(f"DESCRIBE HISTORY delta.{quoted(redecoder.layout.bronze)}").first()
+    version = redecoder.spark.sql(f"DESCRIBE HISTORY delta.{quote_identifier(redecoder.layout.bronze)}").first()
     assert version is not None
     return BronzeRows(HOSTILE, version["version"], span)
 
 
 def delete_by_vector(redecoder: Redecoder, condition: str) -> None:
     """Hide rows of bronze, which are in its files still."""
-    bronze = quoted(redecoder.layout.bronze)
+    bronze = quote_identifier(redecoder.layout.bronze)
     redecoder.spark.sql(f"ALTER TABLE delta.{bronze} SET TBLPROPERTIES (delta.enableDeletionVectors = true)")
     redecoder.spark.sql(f"DELETE FROM delta.{bronze} WHERE {condition}")
 
@@ -90,7 +90,7 @@ def test_a_constraint_of_the_table_is_checked_and_a_row_that_breaks_it_changes_n
     rebuild(redecoder, HOSTILE)
     table = redecoder.layout.silver(names_of(HOSTILE).key)
     before = silver(redecoder)
-    redecoder.spark.sql(f"ALTER TABLE delta.{quoted(table)} ADD CONSTRAINT short CHECK (length(name) < 4)")
+    redecoder.spark.sql(f"ALTER TABLE delta.{quote_identifier(table)} ADD CONSTRAINT short CHECK (length(name) < 4)")
     source = newest(redecoder, Span(DAY, DAY))
     assert redecoder.replace(source, "again").counts == {DAY: DayCounts(4, 3, 1)}
     assert silver(redecoder) == before

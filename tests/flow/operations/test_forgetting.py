@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 
 from demux.core.causes import Cause
-from demux.operations.erasure.requests import ErasureRequest, carry_out, unfinished, write_down
+from demux.operations.erasure.requests import ErasureRequest, carry_out, unfinished_requests, write_down
 from demux.operations.erasure.search import SearchScope, search_game, session_of
 from demux.operations.predicate.parser import parse
 from demux.operations.quarantine.drop import drop
@@ -131,7 +131,7 @@ def test_a_request_that_dies_after_each_of_its_writes_is_finished_and_what_it_re
     assert root.everything() == before
     balanced(root)
     for number, table in enumerate(("silver", "quarantine", "dropped", "bronze")):
-        assert unfinished(root.spark, root.layout) == (request,)
+        assert unfinished_requests(root.spark, root.layout) == (request,)
         with crash.after_writes(1), pytest.raises(crash.Crash):
             carry_out(root.spark, root.layout, request, last)
         there = (
@@ -146,7 +146,7 @@ def test_a_request_that_dies_after_each_of_its_writes_is_finished_and_what_it_re
     # another one finishes it, whomever it means itself, and says so
     said = forget(root, "--game", "chess", where="player.name = 'nobody'")
     assert (said.code, lines(said)[-2:]) == (0, [["chess", "0", "0", "0"], ["rows", "removed", "0", "0", "0"]])
-    assert unfinished(root.spark, root.layout) == ()
+    assert unfinished_requests(root.spark, root.layout) == ()
     assert [row["request"] for row in rows(root.layout.forget)] == ["a"]
     assert (offsets(root.quarantine()), offsets(root.bronze())) == ([3, 4, 6], [1, 3, 4, 7])
     balanced(root)

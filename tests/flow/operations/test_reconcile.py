@@ -411,9 +411,9 @@ def test_the_command_tells_what_does_not_balance_by_its_exit_code(done: Root, co
         "does not balance: 1 row too many or not there\n"
     ) in said.out
     said = command("reconcile", "--json", "--game", "chess", *where)
-    told = json.loads(said.out)
-    assert (said.code, told["balances"], told["source"]) == (6, False, None)
-    assert [(one["kind"], one["game"], one["examples"]) for one in told["differences"]] == [
+    document = json.loads(said.out)
+    assert (said.code, document["balances"], document["source"]) == (6, False, None)
+    assert [(one["kind"], one["game"], one["examples"]) for one in document["differences"]] == [
         ("lost", "chess", [{"record_id": gone, "batch": 0, "owner": None}])
     ]
     assert command("reconcile", "--game", "go", *where).code == 0

@@ -351,9 +351,9 @@ def test_the_command_says_what_there_is_to_do_what_it_did_and_why_it_refuses(
     code, text = said("--from", "2026-01-01", "--to", "2026-01-03")
     assert (code, root.everything()) == (3, before)
     for game in GAMES:
-        told = shlex.quote(game)
-        assert f"Bronze does not have 1 row of the game {told} any more; it is whole from 2026-01-03 on." in text
-        assert f"`demux backfill --game {told} --from 2026-01-03`" in text
+        option = shlex.quote(game)
+        assert f"Bronze does not have 1 row of the game {option} any more; it is whole from 2026-01-03 on." in text
+        assert f"`demux backfill --game {option} --from 2026-01-03`" in text
         with pytest.raises(RangeRetired):
             rebuilt(root, game)
     assert root.everything() == before

@@ -59,6 +59,6 @@ def require_noticed(soak: Soak) -> None:
     chess = DeltaTable(soak.root / "silver" / "chess")
     soak.forgotten["bob"] = frozenset(chess.to_pyarrow_table(columns=["_record_id"])["_record_id"].to_pylist())
     chess.update(updates={"user_name": "'somebody else'"})
-    told = "\n".join(soak.mistakes())
-    assert "/bronze still has" in told
-    assert "became 'somebody else'" in told
+    text = "\n".join(soak.mistakes())
+    assert "/bronze still has" in text
+    assert "became 'somebody else'" in text

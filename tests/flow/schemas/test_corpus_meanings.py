@@ -105,5 +105,7 @@ def test_a_stray_record_of_another_game_makes_no_table_and_changes_none(
         sent.send(batch)
         run_of(sent.root, command)
         assert mistakes(sent) == []
-    told = {row["game_name"]: row["sentence"] for row in sent.root.quarantine() if row["cause"] == "SCHEMA_CONFLICT"}
-    assert [of.message for of, by in whose.items() if f"'{by.message}'" not in told[of.message]] == []
+    sentences = {
+        row["game_name"]: row["sentence"] for row in sent.root.quarantine() if row["cause"] == "SCHEMA_CONFLICT"
+    }
+    assert [of.message for of, by in whose.items() if f"'{by.message}'" not in sentences[of.message]] == []

@@ -106,9 +106,9 @@ def test_an_id_of_two_subjects_that_are_no_games_own_fails_that_game_alone_and_w
     assert failed == [("zed", "SUBJECT_AMBIGUOUS")]
     assert (root.silver("zed"), root.quarantine()) == ([], [])
     assert [row["user"] for row in root.silver("chess")] == ["Ann"]
-    told = Root.at(spark, root.folder, run=FLEET, games={"subjects_of": {"zed": ["xyz"]}})
-    without_errors(told.run())
-    assert [row["at"] for row in told.silver("zed")] == [5]
+    chosen = Root.at(spark, root.folder, run=FLEET, games={"subjects_of": {"zed": ["xyz"]}})
+    without_errors(chosen.run())
+    assert [row["at"] for row in chosen.silver("zed")] == [5]
 
 
 def strays(root: Root) -> tuple[list[bytes], list[bytes]]:

@@ -66,7 +66,7 @@ def secure(
     return settings(broker.address(listener), topic or f"secure_{way}", **{**common, **made(security, user), **more})
 
 
-def told(kafka: KafkaSettings, kind: type[DemuxError] = KafkaRefused) -> DemuxError:
+def write_error(kafka: KafkaSettings, kind: type[DemuxError] = KafkaRefused) -> DemuxError:
     with pytest.raises(kind) as failure:
         KafkaSink(kafka, SECRETS).write(records(b"x"))
     return failure.value
@@ -89,7 +89,7 @@ def test_a_wrong_password_is_told_without_the_password(
 ) -> None:
     caplog.set_level(logging.DEBUG, "demux")
     kafka = secure(security, secure_broker, "plain", sasl_mechanism=mechanism, password="secret:env/BAD")
-    error = told(kafka)
+    error = write_error(kafka)
     assert error.message.startswith(
         f"The broker at {secure_broker.address(Listener.SASL_SSL)} refused the login of user admin by {mechanism}: "
     )
@@ -98,7 +98,7 @@ def test_a_wrong_password_is_told_without_the_password(
 
 
 def test_a_certificate_of_a_strange_authority_is_told(security: Secured, secure_broker: Broker) -> None:
-    error = told(secure(security, secure_broker, "scram", truststore=str(security.stranger.trust.pem)))
+    error = write_error(secure(security, secure_broker, "scram", truststore=str(security.stranger.trust.pem)))
     assert error.message.startswith(
         f"The certificate of the broker at {secure_broker.address(Listener.SASL_SSL)} is not trusted: "
     )
@@ -110,18 +110,18 @@ def test_a_missing_permission_is_told_with_what_was_tried(
 ) -> None:
     kafka = secure(security, secure_broker, "scram", "alice", topic="not_allowed")
     address = secure_broker.address(Listener.SASL_SSL)
-    assert told(kafka).message == (
+    assert write_error(kafka).message == (
         f"At the broker {address}, user alice may not describe topic not_allowed: Topic authorization failed."
     )
     for operation in NEEDED:
         allow(MARKS, operation)
     allow("not_allowed", "DESCRIBE")
-    assert told(kafka).message == (
+    assert write_error(kafka).message == (
         f"At the broker {address}, user alice may not create topic not_allowed: Authorization failed."
     )
     assert "not_allowed" not in topics(secure_broker.bootstrap)
     allow("not_allowed", "CREATE")
-    error = told(kafka)
+    error = write_error(kafka)
     assert error.message == (
         f"At the broker {address}, user alice may not write to topic not_allowed: Topic authorization failed."
     )
@@ -147,23 +147,23 @@ def test_permissions_on_two_topics_are_all_that_is_needed(
 
 def test_the_three_refusals_are_three_sentences(security: Secured, secure_broker: Broker) -> None:
     errors = [
-        told(secure(security, secure_broker, "scram", password="secret:env/BAD")),
-        told(secure(security, secure_broker, "scram", truststore=str(security.stranger.trust.pem))),
-        told(secure(security, secure_broker, "scram", "alice")),
+        write_error(secure(security, secure_broker, "scram", password="secret:env/BAD")),
+        write_error(secure(security, secure_broker, "scram", truststore=str(security.stranger.trust.pem))),
+        write_error(secure(security, secure_broker, "scram", "alice")),
     ]
     assert len({error.message for error in errors}) == len({error.remedy for error in errors}) == 3
 
 
 def test_no_certificate_where_one_is_asked_for_is_told(security: Secured, secure_broker: Broker) -> None:
     kafka = secure(security, secure_broker, "certificate_pem", keystore=None, connect_timeout_s=3.0)
-    assert told(kafka).message.startswith(
+    assert write_error(kafka).message.startswith(
         f"The broker at {secure_broker.address(Listener.MTLS)} does not accept our certificate: "
     )
 
 
 def test_a_token_that_is_not_given_is_told(security: Secured, secure_broker: Broker) -> None:
     kafka = secure(security, secure_broker, "token", password="secret:env/BAD", connect_timeout_s=3.0)
-    error = told(kafka)
+    error = write_error(kafka)
     assert error.message.startswith(f"The token endpoint {security.identity.token_url} gives no token to user admin: ")
     assert "planted" not in repr(error)
 
@@ -176,13 +176,13 @@ def test_the_wrong_protocol_is_told_as_no_answer(
 ) -> None:
     trust = {"truststore": str(security.authority.trust.pem)} if protocol == "SSL" else {}
     kafka = settings(secure_broker.address(listener), "t", security_protocol=protocol, connect_timeout_s=2.0, **trust)
-    error = told(kafka, KafkaUnavailable)
+    error = write_error(kafka, KafkaUnavailable)
     assert f"({protocol}) within 2 s" in error.message
     assert "kafka.security_protocol" in error.remedy
 
 
 def test_a_trust_store_that_is_not_there_is_a_mistake_of_the_settings(security: Secured, secure_broker: Broker) -> None:
-    error = told(secure(security, secure_broker, "scram", truststore="/nowhere/ca.pem"), SettingsInvalid)
+    error = write_error(secure(security, secure_broker, "scram", truststore="/nowhere/ca.pem"), SettingsInvalid)
     assert "kafka.truststore (/nowhere/ca.pem) failed" in error.message
 
 

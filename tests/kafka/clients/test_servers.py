@@ -47,13 +47,13 @@ def to(broker: Broker, listener: Listener, options: Mapping[str, str]) -> dict[s
 
 def refusal(options: Mapping[str, str]) -> list[KafkaError]:
     """What the client was told while it could not talk to the broker."""
-    told: list[KafkaError] = []
-    config: dict[str, Any] = {**options, "error_cb": told.append}
+    errors: list[KafkaError] = []
+    config: dict[str, Any] = {**options, "error_cb": errors.append}
     client = AdminClient(config, logger=SILENT)
     with pytest.raises(Exception, match="Failed to get metadata"):
         client.list_topics(timeout=3)
     client.poll(0)
-    return told
+    return errors
 
 
 def by(mechanism: Mechanism) -> Callable[[Secured, str], dict[str, str]]:
@@ -140,28 +140,28 @@ class TestSecureBroker:
     @pytest.mark.parametrize("mechanism", [Mechanism.SCRAM, Mechanism.PLAIN])
     def test_a_wrong_password_is_refused(self, secure_broker: Broker, security: Secured, mechanism: Mechanism) -> None:
         options = to(secure_broker, Listener.SASL_SSL, security.sasl(mechanism, "alice"))
-        told = refusal({**options, "sasl.password": "wrong"})
-        assert KafkaError._AUTHENTICATION in [error.code() for error in told]
+        errors = refusal({**options, "sasl.password": "wrong"})
+        assert KafkaError._AUTHENTICATION in [error.code() for error in errors]
 
     def test_a_wrong_client_secret_gets_no_token(self, secure_broker: Broker, security: Secured) -> None:
         options = to(secure_broker, Listener.SASL_SSL, security.sasl(Mechanism.BEARER, "alice"))
-        told = refusal({**options, "sasl.oauthbearer.client.secret": "wrong"})
-        assert KafkaError._AUTHENTICATION in [error.code() for error in told]
+        errors = refusal({**options, "sasl.oauthbearer.client.secret": "wrong"})
+        assert KafkaError._AUTHENTICATION in [error.code() for error in errors]
 
     def test_a_token_that_somebody_else_signed_is_refused(
         self, secure_broker: Broker, security: Secured, tmp_path: Path
     ) -> None:
         with IdentityProvider(tmp_path, security.security.passwords) as stranger:
             options = to(secure_broker, Listener.SASL_SSL, security.sasl(Mechanism.BEARER, "alice"))
-            told = refusal({**options, "sasl.oauthbearer.token.endpoint.url": stranger.token_url})
-        assert KafkaError._AUTHENTICATION in [error.code() for error in told]
+            errors = refusal({**options, "sasl.oauthbearer.token.endpoint.url": stranger.token_url})
+        assert KafkaError._AUTHENTICATION in [error.code() for error in errors]
 
     def test_a_client_that_trusts_another_authority_refuses_the_broker(
         self, secure_broker: Broker, security: Secured
     ) -> None:
         options = to(secure_broker, Listener.SSL, security.tls())
-        told = refusal({**options, "ssl.ca.location": str(security.stranger.trust.pem)})
-        assert KafkaError._SSL in [error.code() for error in told]
+        errors = refusal({**options, "ssl.ca.location": str(security.stranger.trust.pem)})
+        assert KafkaError._SSL in [error.code() for error in errors]
 
     def test_mutual_tls_refuses_a_client_without_a_certificate(self, secure_broker: Broker, security: Secured) -> None:
         assert refusal(to(secure_broker, Listener.MTLS, security.tls())) != []

@@ -14,7 +14,7 @@ from google.protobuf.message import Message
 from pyspark.sql import SparkSession
 
 from demux.core.protobuf.wire.framing import HEADER
-from producer.records import head, wrapped
+from producer.records import head, wrap_payload
 from tests.fakes.registry_server import FakeRegistry, serving
 from tests.support.data.envelopes import RICH, RICH_FIELDS
 from tests.support.flow.root import Root, Rows, wrapper
@@ -98,7 +98,7 @@ def framed(
     write = Writer(registry.url, "framed")
     values = {kind: write(message(kind)).value or b"" for kind in MESSAGES}
     schema_id = write.id_of("framed")
-    records = [wrapped(head(kind, 0), value) for kind, value in values.items()]
+    records = [wrap_payload(head(kind, 0), value) for kind, value in values.items()]
     records += [
         wrapper("first", schema_id, values["first"]),
         wrapper("first", schema_id + 1, values["first"]),
@@ -167,7 +167,7 @@ def in_headers(
         ids |= {"headers": id_in(by_id), "guided": GUIDED_ID}
 
         def record(game: str, content: Record, own_id: int = 0) -> Record:
-            return Record(wrapped(head(game, own_id), content.value or b""), content.headers)
+            return Record(wrap_payload(head(game, own_id), content.value or b""), content.headers)
 
         def bare(subject: str, kind: str) -> Record:
             frame = b"\0" + ids[subject].to_bytes(4, "big")
@@ -231,10 +231,10 @@ def test_a_guid_that_the_registry_does_not_give_decodes_by_a_replay_once_the_rig
     assert cause == "UNKNOWN_SCHEMA"
     assert "gives no GUIDs, so it has no schema " in sentence
     guided = root.settings.registries["guided"]
-    told = root.settings.model_copy(
+    settings = root.settings.model_copy(
         update={"registries": {"guided": guided.model_copy(update={"games": ("guid-*", "lost")})}}
     )
-    assert replayed(Root(root.spark, told)) == {"lost": (1, 0)}
+    assert replayed(Root(root.spark, settings)) == {"lost": (1, 0)}
     row = only(root.silver("lost"))
     assert (row["c"], row["_schema_id"]) == ("it is deep", ids["guided"])
 

@@ -55,7 +55,7 @@ SECOND: Mapping[str, str] = {"twin": TWIN, "warm": EVENT, "cold": f"{EVENT}// co
 
 
 @dataclass(frozen=True, slots=True)
-class Told:
+class RootContents:
     """What a root holds after a round."""
 
     silver: Mapping[str, Rows]
@@ -79,17 +79,17 @@ class Story:
     ids: Mapping[str, int]
     urls: tuple[str, str]
     rounds: tuple[Round, Round, Round]
-    told: tuple[Told, Told, Told]
+    contents: tuple[RootContents, RootContents, RootContents]
     replayed: Mapping[str, tuple[int, int]]
     columns: Sequence[str]
 
 
-def told(root: Root) -> Told:
+def contents(root: Root) -> RootContents:
     silver = {game: root.silver(game) for game in (*WELL, "cold", *ILL)}
     quarantine = root.quarantine()
     arrived = Counter(row["game_name"] for row in quarantine) + Counter({game: len(silver[game]) for game in silver})
     waiting = Counter(row["game_name"] for row in root.bronze()) - arrived
-    return Told(silver, quarantine, set(waiting))
+    return RootContents(silver, quarantine, set(waiting))
 
 
 def register(mine: ErasableRegistry, url: str) -> dict[str, int]:
@@ -146,11 +146,11 @@ def tell(root: Root, default: Passing, url: str, port: int) -> Story:
         send(*WELL)
         # whoever asks first is told to come again
         default.faults.append(Fault(429, "", {"Retry-After": "1"}))
-        first = root.run(), told(root)
+        first = root.run(), contents(root)
         assert not default.faults
     send("warm", "cold", *ILL)
     default.broken |= {f"/schemas/ids/{ids[game]}": fault for game, fault in ILL.items()}
-    ill = root.run(), told(root)
+    ill = root.run(), contents(root)
     default.broken.clear()
     assert mine.register("faults-late", LATE, "late.proto", ()) == ids["late"]
     with serving(second, port=port):
@@ -158,12 +158,12 @@ def tell(root: Root, default: Passing, url: str, port: int) -> Story:
         again = replayed(root)
     urls = (default.url, second.url)
     rounds = (first[0], ill[0], well)
-    return Story(ids, urls, rounds, (first[1], ill[1], told(root)), again, root.silver_columns("wide"))
+    return Story(ids, urls, rounds, (first[1], ill[1], contents(root)), again, root.silver_columns("wide"))
 
 
 def test_a_schema_that_cannot_be_used_sets_its_rows_aside_and_the_cause_says_why(story: Story) -> None:
     assert ends(story.rounds[0]) == dict.fromkeys(WELL, "done")
-    first, (url, _), ids = story.told[0], story.urls, story.ids
+    first, (url, _), ids = story.contents[0], story.urls, story.ids
     assert first.refusal("late") == ("UNKNOWN_SCHEMA", f"The registry at {url} has no schema {ids['late']}.")
     assert first.refusal("lost") == (
         "INVALID_SCHEMA",
@@ -185,33 +185,33 @@ def test_a_schema_that_cannot_be_used_sets_its_rows_aside_and_the_cause_says_why
 
 
 def test_a_schema_that_is_registered_late_decodes_by_a_replay(story: Story) -> None:
-    assert story.told[1].names("late") == []
+    assert story.contents[1].names("late") == []
     assert story.replayed == {"late": (1, 0), "lost": (0, 1), "avro": (0, 1), "broken": (0, 1)}
-    assert [(row["name"], row["late"]) for row in story.told[2].silver["late"]] == [("ann", False)]
-    assert {row["game_name"] for row in story.told[2].quarantine} == {None, "lost", "avro", "broken"}
+    assert [(row["name"], row["late"]) for row in story.contents[2].silver["late"]] == [("ann", False)]
+    assert {row["game_name"] for row in story.contents[2].quarantine} == {None, "lost", "avro", "broken"}
 
 
 def test_two_subjects_may_have_messages_of_the_same_name(story: Story) -> None:
-    rows = {game: story.told[0].silver[game] for game in SAME}
+    rows = {game: story.contents[0].silver[game] for game in SAME}
     assert {game: (row[game], row["_schema_id"]) for game, (row,) in rows.items()} == {
         game: ("ann", story.ids[game]) for game in SAME
     }
 
 
 def test_references_of_references_decode(story: Story) -> None:
-    (row,) = story.told[0].silver["nested"]
+    (row,) = story.contents[0].silver["nested"]
     assert (row["name"], row["mid"]) == ("ann", {"base": {"number": 7}})
 
 
 def test_a_message_of_5000_fields_becomes_5000_columns(story: Story) -> None:
-    (row,) = story.told[0].silver["wide"]
+    (row,) = story.contents[0].silver["wide"]
     assert list(story.columns[:WIDTH]) == [f"field_{at}" for at in range(1, WIDTH + 1)]
     assert [row[name] for name in story.columns[:WIDTH]] == [-at for at in range(1, WIDTH + 1)]
 
 
 def test_an_id_means_another_schema_in_another_registry(story: Story) -> None:
     assert story.ids["twin"] == story.ids["one"]
-    (twin,), (one,) = story.told[0].silver["twin"], story.told[0].silver["one"]
+    (twin,), (one,) = story.contents[0].silver["twin"], story.contents[0].silver["one"]
     assert (twin["score"], twin["_schema_id"], one["one"]) == (7, one["_schema_id"], "ann")
 
 
@@ -227,14 +227,14 @@ def test_what_is_known_is_decoded_while_no_registry_answers_and_the_rest_waits_i
         "sick": f"{url} it answered 500 (Error in the backend data store).",
         "page": f"{url} it answered with a page for people.",
     }
-    second_told = story.told[1]
-    assert second_told.names("warm") == ["ann", "ann"]
-    assert second_told.waiting == {"cold", *ILL}
-    assert second_told.quarantine == story.told[0].quarantine
+    while_ill = story.contents[1]
+    assert while_ill.names("warm") == ["ann", "ann"]
+    assert while_ill.waiting == {"cold", *ILL}
+    assert while_ill.quarantine == story.contents[0].quarantine
 
 
 def test_what_waited_is_decoded_once_when_the_registries_answer_again(story: Story) -> None:
     assert ends(story.rounds[2]) == dict.fromkeys(["cold", *ILL], "done")
-    last = story.told[2]
+    last = story.contents[2]
     assert {game: last.names(game) for game in ("cold", *ILL)} == {game: ["ann"] for game in ("cold", *ILL)}
     assert (last.waiting, last.names("warm")) == (set(), ["ann", "ann"])

@@ -12,7 +12,7 @@ from deltalake import DeltaTable
 from pyspark.sql import SparkSession
 
 from demux.core.reports import GameReport
-from demux.core.root.lock import Access, locked
+from demux.core.root.lock import Access, hold_root
 from demux.pipeline.bronze_stream import BronzeStream
 from demux.pipeline.engines import decode_of
 from demux.pipeline.round import run_round
@@ -105,7 +105,7 @@ def test_another_command_has_the_root_in_between_and_a_stop_in_the_middle_loses_
     topic.send(40)
     with running([DEMUX, "run", "--every", "1s", "--settings", str(settings)]) as process:
         wait_until(lambda: topic.in_silver() == 32, process)
-        with locked(str(root.folder), "rebuild", wait=True, access=Access.TURNS):
+        with hold_root(str(root.folder), "rebuild", wait=True, access=Access.TURNS):
             before = DeltaTable(root.here.bronze).version()
             topic.send(20)
             place = root.workplace()

@@ -50,7 +50,7 @@ def test_a_hostile_user_and_password_arrive_as_they_are(spark: SparkSession, mec
             "token_scope": text,
         }
     )
-    options = java_options(kafka, {"PW": text}).revealed()
+    options = java_options(kafka, {"PW": text}).reveal()
     entry = read_by_kafka(spark, options["kafka.sasl.jaas.config"])
     assert has_class(spark, entry.getLoginModuleName())
     given = {"clientId": text, "clientSecret": text, "scope": text}
@@ -67,5 +67,5 @@ def test_the_class_that_fetches_tokens_is_there(spark: SparkSession) -> None:
             "token_url": "https://login/token",
         }
     )
-    options = java_options(kafka, {"PW": "p"}).revealed()
+    options = java_options(kafka, {"PW": "p"}).reveal()
     assert has_class(spark, options["kafka.sasl.login.callback.handler.class"])

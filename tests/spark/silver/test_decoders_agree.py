@@ -21,7 +21,7 @@ from demux.core.settings.games import Contract, Frozen, SchemaChanges
 from demux.core.streaming.session import has_protobuf_functions
 from demux.core.tables import SILVER_RESERVED
 from deserializer.decoders.schema_decision import Refusal, SchemaLookup, WriterSchema, decide
-from deserializer.decoders.select import RowDecoder, unsuited
+from deserializer.decoders.select import RowDecoder, unsuited_reason
 from tests.support.data.messages import payloads
 from tests.support.data.mutations import mutated
 from tests.support.data.protos import CASES, Schema, compiled, message_type, of_text
@@ -31,7 +31,9 @@ from tests.support.spark.rows import Ref, Rows, Sent, by_function, by_spark
 pytestmark = pytest.mark.usefixtures("compiled_plans")
 
 # what from_protobuf cannot read goes to the arrow decoder, which has its own tests
-SUITED = [(schema, name) for schema, name in CASES if unsuited([WriterSchema(1, compiled(schema), name)]) is None]
+SUITED = [
+    (schema, name) for schema, name in CASES if unsuited_reason([WriterSchema(1, compiled(schema), name)]) is None
+]
 
 
 def test_the_lane_has_the_decoders_that_it_is_tested_with(spark: SparkSession, lane: str) -> None:

@@ -36,7 +36,7 @@ def test_no_row_is_only_hidden_by_a_deletion_vector_and_none_counts_as_anything_
         session_of(spark), layout, cast(SchemaStore, None), parse("score IN (3, 5)"), unreadable_too=False
     )
     with search_game(found, GAME, ALL_READ) as search:
-        assert (search.found.silver, search.found.table_rows, search.rows is None) == (2, 100, False)
+        assert (search.result.silver, search.result.table_rows, search.rows is None) == (2, 100, False)
     gone = {**position(5), "record_id": "t/0/5", "game_name": GAME, "request": "a", "removed_at": NOW}
     other = {**gone, "record_id": "t/0/6"}
     why = [(gone, "forgotten"), (gone, "retired"), (other, "retired")]

@@ -13,7 +13,7 @@ from deltalake import DeltaTable, write_deltalake
 from pyspark.sql import SparkSession
 
 from demux.core.columns.arrow import arrow_fields
-from demux.core.errors import DemuxError, PositionLost, TaskInterrupted
+from demux.core.errors import ConcurrentChange, DemuxError, PositionLost
 from demux.core.root.layout import Layout
 from demux.core.schemas.store import SchemaStore
 from demux.core.tables import REMOVED, SILVER_ORIGIN
@@ -115,5 +115,5 @@ def test_a_game_of_unknown_offset_gives_its_error_and_unread_files_are_named(
     # joined with others, as `demux maintain` does: it cannot be told any more which rows are unread
     write_bronze(layout.bronze, bronze_row("go", 1))
     DeltaTable(layout.bronze).optimize.compact()
-    assert isinstance(look()["go"], TaskInterrupted)
+    assert isinstance(look()["go"], ConcurrentChange)
     assert finished == ["go"]

@@ -11,7 +11,7 @@ from pyspark.sql import SparkSession
 
 from demux.core.columns.spark import spark_struct
 from demux.core.columns.types import Array, Column, Map, Primitive, Struct
-from demux.core.names import quoted
+from demux.core.names import quote_identifier
 from demux.core.storage.files import Storage
 from demux.core.storage.table_address import TableAddress
 from demux.core.tables import SILVER_ORIGIN
@@ -133,7 +133,7 @@ def test_wider_columns_hold_the_same_rows_under_the_same_comments_properties_and
     row = (7, (-1, 0.5), [(2, None)], {3: (None, 1.5)}, *[None] * len(ORIGIN))
     frame = spark.createDataFrame([row], columns).coalesce(1).write.format("delta")
     frame.option("txnAppId", "app").option("txnVersion", 4).save(table)
-    spark.sql(f"ALTER TABLE delta.{quoted(table)} SET TBLPROPERTIES ('mine' = 'kept')")
+    spark.sql(f"ALTER TABLE delta.{quote_identifier(table)} SET TBLPROPERTIES ('mine' = 'kept')")
     version = DeltaTable(table).version()
 
     evolve(spark, TableAddress(table), after)

@@ -16,8 +16,8 @@ from demux.core.delta.app_transactions import Batch
 from demux.core.delta.parquet_writer import TableWriter, commit_files
 from demux.core.delta.record_table import RecordTable
 from demux.core.delta.rewrite_rows import join
-from demux.core.error_mapping import named
-from demux.core.errors import ErrorKind, StorageFailed, TaskInterrupted
+from demux.core.error_mapping import as_demux_error
+from demux.core.errors import ErrorKind, ServiceUnavailable, StorageFailed
 from demux.core.storage.files import Storage
 from tests.support.store.stored import access_at
 from tools.servers.stores.proxy import PASSING, Fault, Request, StoreProxy
@@ -161,7 +161,7 @@ def test_files_that_were_joined_without_an_answer_hold_each_row_once(
     with proxy.failing("conditional PUT", Fault.LOST) as hit, pytest.raises(OSError, match="Generic S3") as failed:
         join(storage.table(table.path), 2**20)
     assert len(hit) == 1
-    assert named(failed.value).kind is ErrorKind.TRANSIENT
+    assert as_demux_error(failed.value).kind is ErrorKind.TRANSIENT
     join(storage.table(table.path), 2**20)
     assert _numbers(table) == [("x", 0), ("x", 1), ("x", 2)]
 
@@ -306,7 +306,7 @@ def test_a_store_that_goes_on_refusing_is_a_failure_that_may_pass(
     monkeypatch.setattr("demux.core.storage.bucket._PAUSES_S", ())
     proxy.decide = lambda request: Fault.RESET if request.kind == "conditional PUT" else None
     try:
-        with pytest.raises(TaskInterrupted) as failed:
+        with pytest.raises(ServiceUnavailable) as failed:
             storage.create(f"s3://demux/{tmp_path.name}/x", b"x")
     finally:
         proxy.decide = lambda _: None

@@ -118,13 +118,13 @@ class Rounds:
                 said += [str(end.error) for end in root.run(place, decode).ended if end.error is not None]
             except DemuxError as error:
                 said.append(str(error))
-        told = f"{what}: {hit[:1]} of {len(hit)}: {said or 'done'}"
-        print(told, flush=True)
+        outcome = f"{what}: {hit[:1]} of {len(hit)}: {said or 'done'}"
+        print(outcome, flush=True)
         try:
             without_errors(root.run(place, decode) if goes_on else root.run())
             self.check(root)
         except Exception as error:
-            raise AssertionError(told) from error
+            raise AssertionError(outcome) from error
         return "; ".join(said)
 
     def check(self, root: Root) -> None:

@@ -11,7 +11,7 @@ from pathlib import Path
 
 import pytest
 
-from demux.core.errors import TaskInterrupted
+from demux.core.errors import ConcurrentChange
 from demux.core.storage.files import Storage
 from demux.core.storage.lease import Lease, LeaseHeld
 from tools.servers.stores.azure import ACCOUNT
@@ -69,7 +69,7 @@ def test_a_second_one_is_told_who_has_it_and_since_when_and_gets_it_afterwards(p
     second.free()
     assert not second.take(wait=False)
     second.free()
-    with pytest.raises(TaskInterrupted):
+    with pytest.raises(ConcurrentChange):
         second.check()
 
 
@@ -106,7 +106,7 @@ def test_a_holder_that_was_stopped_for_too_long_knows_it_and_does_not_free_the_l
     stopped.take(wait=False)
     stopped.check()
     with held(following):
-        with pytest.raises(TaskInterrupted):
+        with pytest.raises(ConcurrentChange):
             stopped.check()
         stopped.free()
         with pytest.raises(LeaseHeld):

@@ -8,8 +8,8 @@ from pathlib import Path
 
 import pytest
 
-from demux.core.errors import RootLocked, TaskInterrupted
-from demux.core.root.lock import Access, Hold, LeasedHold, hold_of, locked
+from demux.core.errors import ConcurrentChange, RootLocked
+from demux.core.root.lock import Access, Hold, LeasedHold, hold_of, hold_root
 from demux.core.storage.files import Storage
 
 
@@ -21,20 +21,20 @@ def test_a_command_in_its_pause_lets_those_in_who_take_turns_and_nobody_of_its_o
     def of(command: str, access: Access = Access.ALONE) -> Hold:
         return hold_of(in_store, root, command, access)
 
-    with locked(root, "run", wait=False, hold=of("run")) as run:
+    with hold_root(root, "run", wait=False, hold=of("run")) as run:
         assert run.tables is not None
         visits = run.visits
         with run.tables(f"{root}/quarantine"), pytest.raises(RootLocked, match="`demux run`"):
             of("maintain", Access.TURNS).take(wait=False)
         with run.away(stop):
-            with locked(root, "maintain", wait=False, hold=of("maintain", Access.TURNS)):
+            with hold_root(root, "maintain", wait=False, hold=of("maintain", Access.TURNS)):
                 pass
             with pytest.raises(RootLocked) as refused:
                 of("ingest").take(wait=False)
             said = refused.value.message
             assert said.startswith(f"`demux run` (process {os.getpid()} on ")
             assert f"is at work on {root}, since 20" in said
-            with pytest.raises(TaskInterrupted), run.tables(f"{root}/quarantine"):
+            with pytest.raises(ConcurrentChange), run.tables(f"{root}/quarantine"):
                 pass
         assert run.visits == visits + 1
         with run.away(stop):
@@ -42,9 +42,9 @@ def test_a_command_in_its_pause_lets_those_in_who_take_turns_and_nobody_of_its_o
         assert run.visits == visits + 1
         # who only looks asks for nothing
         looking = of("status", Access.LOOK)
-        with locked(root, "status", wait=False, hold=looking), looking.away(stop):
+        with hold_root(root, "status", wait=False, hold=looking), looking.away(stop):
             pass
-    with locked(root, "ingest", wait=False, hold=of("ingest")):
+    with hold_root(root, "ingest", wait=False, hold=of("ingest")):
         pass
 
 

@@ -81,10 +81,10 @@ class Watched(WorkspaceConnection):
         self.before: Callable[[], None] = lambda: None
         self._fake, self._process, self._clock = fake, process, clock
 
-    def tried(self, doing: str, call: Callable[[], T]) -> T:
+    def retry(self, doing: str, call: Callable[[], T]) -> T:
         self.before()
         try:
-            return super().tried(doing, call)
+            return super().retry(doing, call)
         finally:
             parts = [job.settings["tags"][PART_TAG] for job in self._fake.jobs.held.values()]
             assert len(parts) == len(set(parts)), doing

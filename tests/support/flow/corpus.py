@@ -147,7 +147,8 @@ def mistakes(sent: Sent) -> list[str]:
         row = set_aside.get(record_id)
         if wanted.get(record_id) != (row and row["cause"]):
             found.append(
-                f"{_told(sent, record_id)}: {wanted.get(record_id)}, but {row and (row['cause'], row['sentence'])}"
+                f"{_record_text(sent, record_id)}: {wanted.get(record_id)}, "
+                f"but {row and (row['cause'], row['sentence'])}"
             )
     for game in sorted({record.game for record in sent.records.values()}):
         found += _wrong_rows(sent, game)
@@ -165,17 +166,19 @@ def _wrong_rows(sent: Sent, game: str) -> Iterator[str]:
     table: pa.Table = DeltaTable(path).to_pyarrow_table()
     own = [column for column in table.schema if column.name not in SILVER_RESERVED]
     rows = by_id(table.to_pylist())
-    yield from (f"{_told(sent, record_id)}: no row of its own" for record_id in sorted(wanted.keys() ^ rows.keys()))
+    yield from (
+        f"{_record_text(sent, record_id)}: no row of its own" for record_id in sorted(wanted.keys() ^ rows.keys())
+    )
     for record_id in sorted(wanted.keys() & rows.keys()):
         record, row = wanted[record_id], rows[record_id]
         assert record.verdict.row is not None
         expected = {column.name: in_table(record.verdict.row.get(column.name), column.type) for column in own}
         lost = record.verdict.row.keys() - expected.keys()
-        wrong = difference(expected, {name: plain(row[name]) for name in expected}, _told(sent, record_id))
+        wrong = difference(expected, {name: plain(row[name]) for name in expected}, _record_text(sent, record_id))
         if wrong or lost:
-            yield wrong or f"{_told(sent, record_id)}: no columns {lost}"
+            yield wrong or f"{_record_text(sent, record_id)}: no columns {lost}"
         if row["_schema_id"] != record.schema_id or (row["_rescued"] is not None) != record.verdict.left_over:
-            yield f"{_told(sent, record_id)}: schema {row['_schema_id']}, rescued {row['_rescued']}"
+            yield f"{_record_text(sent, record_id)}: schema {row['_schema_id']}, rescued {row['_rescued']}"
 
 
 def in_table(value: Any, kind: pa.DataType) -> Any:
@@ -190,6 +193,6 @@ def in_table(value: Any, kind: pa.DataType) -> Any:
     return value
 
 
-def _told(sent: Sent, record_id: str) -> str:
+def _record_text(sent: Sent, record_id: str) -> str:
     record = sent.records[record_id]
     return f"{record.game} {record_id} (schema {record.schema_id}, {record.payload.hex()})"

@@ -149,7 +149,7 @@ class Deployment:
         )
         return Said(ended.returncode, ended.stdout, ended.stderr)
 
-    def told(self) -> set[str]:
+    def games_in_tasks(self) -> set[str]:
         """The games that the tasks are told, those by key as `key:<key>`."""
         found: set[str] = set()
         for task in self._tasks():
@@ -161,8 +161,8 @@ class Deployment:
     def clusters(self) -> dict[str, str]:
         """The cluster or pack of each game that a task is told by its name."""
         given = ((task, options(task["python_wheel_task"]["parameters"])) for task in self._tasks())
-        placed = ((cluster_of(task["task_key"], task), told) for task, told in given)
-        return {game: str(cluster) for cluster, told in placed for game in told.get("game", ())}
+        placed = ((cluster_of(task["task_key"], task), words) for task, words in given)
+        return {game: str(cluster) for cluster, words in placed for game in words.get("game", ())}
 
     def silver(self, game: str) -> Rows:
         """The rows of the game's table."""

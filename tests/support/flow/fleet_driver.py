@@ -38,8 +38,8 @@ _IMPORTED = (__name__, "bronze_ingest.run", "deserializer.stream.run", "delta.ta
 
 
 @dataclass(frozen=True, slots=True)
-class Told:
-    """What a driver told, in order: `taken in`, `planned <games>`, `ended`, `round`, `failed: <why>`."""
+class DriverReports:
+    """What a driver reported, in order: `taken in`, `planned <games>`, `ended`, `round`, `failed: <why>`."""
 
     words: tuple[str, ...] = ()
 
@@ -80,25 +80,25 @@ class Driver:
     _since: int = 0
 
     def begin(self) -> None:
-        """What it told until now counts no more."""
-        self._since = self._since + len(self.told().words)
+        """What it reported until now counts no more."""
+        self._since = self._since + len(self.reports().words)
 
-    def told(self) -> Told:
-        """Return all that it has told since `begin`."""
+    def reports(self) -> DriverReports:
+        """Return all that it has reported since `begin`."""
         try:
             while self._tells.poll():
                 self._heard.append(self._tells.recv())
         except (EOFError, OSError):
             # killed in the middle of a word
             pass
-        return Told(tuple(self._heard[self._since :]))
+        return DriverReports(tuple(self._heard[self._since :]))
 
-    def kill(self) -> Told:
-        """End it as SIGKILL does, and in the JVM what it had begun; return what it told."""
+    def kill(self) -> DriverReports:
+        """End it as SIGKILL does, and in the JVM what it had begun; return what it reported."""
         self.process.kill()
         self.process.join()
         _end_all(self.spark)
-        return self.told()
+        return self.reports()
 
 
 @contextmanager

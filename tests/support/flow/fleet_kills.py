@@ -20,7 +20,7 @@ from random import Random
 
 from producer.run import ProduceReport
 from producer.schemas import games as names
-from tests.support.flow.fleet_driver import Driver, Told, drivers, start_driver
+from tests.support.flow.fleet_driver import Driver, DriverReports, drivers, start_driver
 from tests.support.flow.fleet_oracle import check_everything
 from tests.support.flow.fleet_steps import Before, Landmark, Step
 from tests.support.flow.process import DEMUX, running, wait_until
@@ -127,8 +127,8 @@ class Run:
         self.driver.begin()
         return self.driver
 
-    def kill_driver(self) -> Told:
-        """Kill the driver that is at work and return what it told."""
+    def kill_driver(self) -> DriverReports:
+        """Kill the driver that is at work and return what it reported."""
         assert self.driver is not None
         driver, self.driver = self.driver, None
         return driver.kill()
@@ -140,10 +140,10 @@ class Run:
         for landmark in list(Landmark)[1:]:
             watched(driver, partial(before.reached, landmark))
             reached.append(time.monotonic())
-        watched(driver, lambda: driver.told().ended == driver.told().due)
+        watched(driver, lambda: driver.reports().ended == driver.reports().due)
         reached.append(time.monotonic())
         self.spans_s = {each: reached[at + 1] - reached[at] for at, each in enumerate(Landmark)}
-        watched(driver, lambda: driver.told().is_idle)
+        watched(driver, lambda: driver.reports().is_idle)
         assert self.kill_driver().failures == ()
 
     def kill(self, kill: Kill) -> Step:
@@ -155,7 +155,7 @@ class Run:
                 if self.driver is not None:
                     self.kill_driver()
                 self._kill_machine(before, kill.after, delay_s)
-                return before.step(Told(), self.scale.games)
+                return before.step(DriverReports(), self.scale.games)
             case Victim.DRIVER:
                 # now and then some of the rows must wait
                 driver = self.at_work(rows_per_game=self.random.choice([5, 1_000_000]))
@@ -165,11 +165,11 @@ class Run:
                 driver, jobs = self.at_work(), self._jobs()
                 moment(driver, before, kill.after, delay_s)
                 self._kill_workers()
-                step = before.step(driver.told(), self.scale.games)
+                step = before.step(driver.reports(), self.scale.games)
                 # the driver goes on by itself
-                rounds = driver.told().rounds
-                watched(driver, lambda: driver.told().rounds > rounds)
-                self.jobs_lost += bool(driver.told().failures) or self._is_one_failed(self._jobs() - jobs)
+                rounds = driver.reports().rounds
+                watched(driver, lambda: driver.reports().rounds > rounds)
+                self.jobs_lost += bool(driver.reports().failures) or self._is_one_failed(self._jobs() - jobs)
                 return step
 
     def _kill_machine(self, before: Before, after: Landmark, delay_s: float) -> None:
@@ -205,15 +205,15 @@ def watched(driver: Driver, condition: Callable[[], bool]) -> None:
     while not condition():
         # also the pause between two looks
         driver.process.join(0.002)
-        assert driver.process.is_alive(), driver.told()
-        assert time.monotonic() < deadline, driver.told()
+        assert driver.process.is_alive(), driver.reports()
+        assert time.monotonic() < deadline, driver.reports()
 
 
 def moment(driver: Driver, before: Before, after: Landmark, delay_s: float) -> None:
     """Return so long after the landmark; or after the round, where that has nothing to reach it with."""
-    watched(driver, lambda: before.reached(after) or driver.told().rounds > 0)
+    watched(driver, lambda: before.reached(after) or driver.reports().rounds > 0)
     driver.process.join(delay_s)
-    assert driver.process.is_alive(), driver.told()
+    assert driver.process.is_alive(), driver.reports()
 
 
 def enough(run: Run, steps: Counter[Step]) -> Iterator[Kill]:
@@ -241,8 +241,8 @@ def kill_and_compare(run: Run) -> None:
             began = time.monotonic()
             step = run.kill(kill)
             steps[step] += 1
-            told = f"{number}. {kill.victim.value}, {kill.share:.0%} after {kill.after.value}: {step.value}"
-            print(f"{told} ({time.monotonic() - began:.1f} s)", flush=True)
+            line = f"{number}. {kill.victim.value}, {kill.share:.0%} after {kill.after.value}: {step.value}"
+            print(f"{line} ({time.monotonic() - began:.1f} s)", flush=True)
         if run.driver is not None:
             run.kill_driver()
         run.undisturbed()

@@ -9,7 +9,7 @@ from itertools import count, takewhile
 from pathlib import Path
 
 from demux.core.names import names_of
-from tests.support.flow.fleet_driver import Told
+from tests.support.flow.fleet_driver import DriverReports
 from tests.support.flow.root import Root
 
 # a transaction that is a position
@@ -73,18 +73,18 @@ class Before:
             case Landmark.SILVER:
                 return any(map(self._by_fleet, self.silver))
 
-    def step(self, told: Told, games: int) -> Step:
-        """Return what the round has done last; of a driver that told nothing, `games` had new rows."""
+    def step(self, reports: DriverReports, games: int) -> Step:
+        """Return what the round has done last; of a driver that reported nothing, `games` had new rows."""
         committed = sum(map(self._by_fleet, self.silver))
-        if told.rounds or self._grown(self.rounds):
+        if reports.rounds or self._grown(self.rounds):
             return Step.ROUND
         if committed:
-            return Step.GAMES if committed >= (told.due or games) else Step.SOME_GAMES
+            return Step.GAMES if committed >= (reports.due or games) else Step.SOME_GAMES
         if self.reached(Landmark.QUARANTINE):
             return Step.QUARANTINE
         if self.reached(Landmark.FILES):
             return Step.FILES
-        if told.due is not None:
+        if reports.due is not None:
             return Step.PLAN
         return Step.BRONZE if self.reached(Landmark.BRONZE) else Step.NOTHING
 

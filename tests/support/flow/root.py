@@ -31,7 +31,7 @@ from demux.pipeline.context import CommandContext, registry_of
 from demux.pipeline.engines import Decode, decode_of
 from demux.pipeline.round import Round, run_round
 from producer.delta_sink import DeltaSink
-from producer.records import head, wrapped
+from producer.records import head, wrap_payload
 from producer.run import MADE_BY, ProduceReport, ProduceRequest, produce
 
 Rows = list[dict[str, Any]]
@@ -169,7 +169,7 @@ class Root:
 
 def wrapper(game: str, schema_id: int, payload: bytes) -> bytes:
     """Return the wrapper's bytes."""
-    return wrapped(head(game, schema_id), payload)
+    return wrap_payload(head(game, schema_id), payload)
 
 
 def rows(table: str | Path) -> Rows:

@@ -14,7 +14,7 @@ import pyarrow as pa
 
 from demux.core.columns.types import Column, Primitive, Struct
 from demux.core.delta.parquet_writer import TableWriter
-from demux.core.errors import TaskInterrupted
+from demux.core.errors import ConcurrentChange
 from demux.core.storage.files import Storage
 from demux.core.storage.lease import Lease
 from deserializer.silver.file_table import SilverTable
@@ -60,7 +60,7 @@ def work(url: str, root: str, machine: str, period_s: float, clock_off_s: float,
             # here a test stops it
             threading.Event().wait(0.05)
             silver.append(files, APP_ID, number)
-        except TaskInterrupted:
+        except ConcurrentChange:
             print("lost", flush=True)
         else:
             print(number, flush=True)

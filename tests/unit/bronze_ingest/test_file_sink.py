@@ -28,8 +28,8 @@ def test_each_record_is_in_a_file_of_bronze_or_of_quarantine_and_never_in_both(t
     records = pa.RecordBatch.from_pylist(rows, schema=pa.schema(arrow_fields(SOURCE)))
     now = datetime(2026, 1, 2, tzinfo=timezone.utc)
     work = to_files(wrapper_format(Settings()), layout, Batch("q", 7, retried=False), now)
-    (told,) = work(iter([records]))
-    found = {file["table"]: file for file in told.to_pylist()}
+    (files,) = work(iter([records]))
+    found = {file["table"]: file for file in files.to_pylist()}
     good, bad = (pq.ParquetFile(Path(table, found[table]["path"])).read().to_pylist() for table in (bronze, quarantine))
     assert [(row["record_id"], row["payload"], row["batch_id"]) for row in good] == [
         ("r1", b"\x00\xff", 7),

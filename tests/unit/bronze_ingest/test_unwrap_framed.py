@@ -17,7 +17,7 @@ from demux.core.columns.arrow import arrow_type
 from demux.core.settings.settings import Settings
 from demux.core.settings.source import FramingSettings, PayloadFraming, WrapperFraming, WrapperSettings
 from demux.core.tables import SOURCE_OPTIONAL
-from producer.records import head, wrapped
+from producer.records import head, wrap_payload
 
 HEADERS = next(arrow_type(column.type) for column in SOURCE_OPTIONAL if column.name == "headers")
 GUID = "f3fb74ca-b1bd-4d35-a7c3-6e8ad3ba9538"
@@ -69,7 +69,7 @@ def refusal(found: Unwrapped) -> tuple[str | None, str | None]:
 
 
 def test_a_frame_before_the_wrapper_is_taken_off() -> None:
-    record = wrapped(head("chess", 7), b"payload")
+    record = wrap_payload(head("chess", 7), b"payload")
     found = taken_apart(FRAMED_WRAPPER, [frame(3, 0) + record, frame(GUID, 1, 0) + record, None])
     assert rows(found) == [
         ("chess", 7, None, None, b"payload", None, None),
@@ -79,7 +79,7 @@ def test_a_frame_before_the_wrapper_is_taken_off() -> None:
 
 
 def test_a_wrapper_without_its_frame_is_refused() -> None:
-    found = taken_apart(FRAMED_WRAPPER, [wrapped(head("chess", 7), b"payload"), b"", frame(3, 0) + b"\xff"])
+    found = taken_apart(FRAMED_WRAPPER, [wrap_payload(head("chess", 7), b"payload"), b"", frame(3, 0) + b"\xff"])
     assert rows(found)[0][-2:] == (
         "MALFORMED_WRAPPER",
         "The record's value has no frame: it begins with 0x0a, not with 0x00 or 0x01.",
@@ -90,19 +90,21 @@ def test_a_wrapper_without_its_frame_is_refused() -> None:
 
 @pytest.mark.parametrize("game", [head("chess", 9), head("chess", 0), NO_ID], ids=["the same", "zero", "none"])
 def test_a_frame_before_the_payload_names_schema_and_message(game: bytes) -> None:
-    found = taken_apart(FRAMED_PAYLOAD, [wrapped(game, frame(9, *at) + b"p") for at in ([0], [1, 0], [300])])
+    found = taken_apart(FRAMED_PAYLOAD, [wrap_payload(game, frame(9, *at) + b"p") for at in ([0], [1, 0], [300])])
     assert rows(found) == [("chess", 9, None, text, b"p", None, None) for text in ("0", "1,0", "300")]
 
 
 def test_a_framed_payload_may_be_empty() -> None:
-    assert rows(taken_apart(FRAMED_PAYLOAD, [wrapped(NO_ID, frame(9, 0))])) == [
+    assert rows(taken_apart(FRAMED_PAYLOAD, [wrap_payload(NO_ID, frame(9, 0))])) == [
         ("chess", 9, None, "0", b"", None, None),
     ]
 
 
 def test_a_guid_stands_beside_the_id_of_the_wrapper_which_only_the_registry_can_compare() -> None:
     payload = frame(GUID, 2) + b"p"
-    assert rows(taken_apart(FRAMED_PAYLOAD, [wrapped(head("chess", 7), payload), wrapped(NO_ID, payload)])) == [
+    assert rows(
+        taken_apart(FRAMED_PAYLOAD, [wrap_payload(head("chess", 7), payload), wrap_payload(NO_ID, payload)])
+    ) == [
         ("chess", 7, GUID, "2", b"p", None, None),
         ("chess", None, GUID, "2", b"p", None, None),
     ]
@@ -111,11 +113,11 @@ def test_a_guid_stands_beside_the_id_of_the_wrapper_which_only_the_registry_can_
 @pytest.mark.parametrize(
     ("record", "sentence"),
     [
-        (wrapped(head("chess", 7), b"p"), "The payload has no frame: it begins with 0x70, not with 0x00 or 0x01."),
-        (wrapped(head("chess", 7), b""), "The payload has no frame: it is empty."),
+        (wrap_payload(head("chess", 7), b"p"), "The payload has no frame: it begins with 0x70, not with 0x00 or 0x01."),
+        (wrap_payload(head("chess", 7), b""), "The payload has no frame: it is empty."),
         (head("chess", 7), "The payload has no frame: it is empty."),
         (
-            wrapped(head("chess", 7), frame(7, 1, 0)[:-1]),
+            wrap_payload(head("chess", 7), frame(7, 1, 0)[:-1]),
             "The payload has no frame: it ends after 7 bytes, within its message indexes.",
         ),
     ],
@@ -127,23 +129,27 @@ def test_a_payload_without_its_frame_is_refused(record: bytes, sentence: str) ->
 
 
 def test_a_wrapper_and_a_frame_that_name_two_schemas_are_refused_with_both() -> None:
-    found = taken_apart(FRAMED_PAYLOAD, [wrapped(head("chess", 7), frame(9, 0)), wrapped(head("go", -7), frame(9, 0))])
+    found = taken_apart(
+        FRAMED_PAYLOAD, [wrap_payload(head("chess", 7), frame(9, 0)), wrap_payload(head("go", -7), frame(9, 0))]
+    )
     assert rows(found)[0][-2:] == ("SCHEMA_ID_CONFLICT", "The wrapper says schema id 7, the frame says 9.")
     assert rows(found)[1][-2:] == ("SCHEMA_ID_CONFLICT", "The wrapper says schema id -7, the frame says 9.")
 
 
 def test_the_first_thing_that_is_wrong_is_told() -> None:
-    found = taken_apart(FRAMED_PAYLOAD, [wrapped(head("", 7), b"no frame"), wrapped(head("", 7), frame(9, 0))])
+    found = taken_apart(
+        FRAMED_PAYLOAD, [wrap_payload(head("", 7), b"no frame"), wrap_payload(head("", 7), frame(9, 0))]
+    )
     assert found.causes.to_pylist() == ["INVALID_GAME_NAME", "INVALID_GAME_NAME"]
 
 
 def test_both_may_be_framed() -> None:
-    record = frame(1, 0) + wrapped(NO_ID, frame(9, 1, 0) + b"p")
+    record = frame(1, 0) + wrap_payload(NO_ID, frame(9, 1, 0) + b"p")
     assert rows(taken_apart(FRAMED_BOTH, [record])) == [("chess", 9, None, "1,0", b"p", None, None)]
 
 
 def test_the_last_header_of_the_name_decides() -> None:
-    record = wrapped(NO_ID, b"p")
+    record = wrap_payload(NO_ID, b"p")
     headers: list[Headers] = [
         [("other", b"\x00"), (SCHEMA_ID_HEADER, frame(9, 0))],
         [(SCHEMA_ID_HEADER, frame(9, 0)), ("other", b"x"), (SCHEMA_ID_HEADER, frame(GUID, 1, 0))],
@@ -177,7 +183,7 @@ def test_a_header_that_does_not_name_the_schema_is_refused(
     headers: Headers, cause: str | None, sentence: str | None
 ) -> None:
     good: Headers = [(SCHEMA_ID_HEADER, frame(7, 0))]
-    found = taken_apart(IN_HEADER, [wrapped(head("chess", 7), b"p")] * 3, [headers, good, headers])
+    found = taken_apart(IN_HEADER, [wrap_payload(head("chess", 7), b"p")] * 3, [headers, good, headers])
     assert [row[-2:] for row in rows(found)] == [(cause, sentence), (None, None), (cause, sentence)]
 
 
@@ -188,14 +194,14 @@ def test_an_envelope_without_a_schema_id_needs_none_where_the_payload_is_framed(
             framing=FramingSettings(payload=PayloadFraming.CONFLUENT),
         )
     )
-    found = taken_apart(wrapper, [wrapped(head("chess", 7), frame(9, 0) + b"p")])
+    found = taken_apart(wrapper, [wrap_payload(head("chess", 7), frame(9, 0) + b"p")])
     assert rows(found) == [("chess", 9, None, "0", b"p", None, None)]
     assert [one.to_pylist() for one in found.extra] == [[7]]
 
 
 @pytest.mark.parametrize("which", [7, GUID])
 def test_a_record_cut_off_at_any_byte_is_refused_and_never_an_error(which: int | str) -> None:
-    record = frame(1, 0) + wrapped(head("chess", 7), frame(which, 1, 0))
+    record = frame(1, 0) + wrap_payload(head("chess", 7), frame(which, 1, 0))
     cut = [record[:end] for end in range(len(record))]
     found = taken_apart(FRAMED_BOTH, [*cut, record])
     assert found.causes.to_pylist()[-1] is None
@@ -233,7 +239,7 @@ def test_what_was_wrapped_and_framed_comes_back(
         framed = frame(schema_id, *indexes)
         inside = framed + payload if framing[1] is PayloadFraming.CONFLUENT else payload
         outside = frame(1, 0) if framing[0] is WrapperFraming.CONFLUENT else b""
-        records.append(outside + wrapped(head("chess", schema_id), inside))
+        records.append(outside + wrap_payload(head("chess", schema_id), inside))
         described.append([(SCHEMA_ID_HEADER, framed)])
     says_where = framing[1] is not PayloadFraming.FIELD
     expected = [

@@ -4,7 +4,7 @@ from google.protobuf.message import Message
 from hypothesis import example, given
 from hypothesis import strategies as st
 
-from producer.records import head, wrapped
+from producer.records import head, wrap_payload
 
 
 @given(
@@ -19,4 +19,4 @@ def test_a_wrapper_is_the_same_bytes_as_protobufs_own(
     wrapper_class: type[Message], name: str, schema_id: int, payload: bytes
 ) -> None:
     own = wrapper_class(game_name=name, schema_id=schema_id, payload=payload)
-    assert wrapped(head(name, schema_id), payload) == own.SerializeToString()
+    assert wrap_payload(head(name, schema_id), payload) == own.SerializeToString()

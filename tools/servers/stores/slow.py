@@ -69,7 +69,7 @@ class _Delays:
         """Listen until the other end of the pipe is closed: it sends a latency, or None for the requests so far."""
         loop, ended = asyncio.get_running_loop(), asyncio.Event()
 
-        def told() -> None:
+        def on_message() -> None:
             try:
                 latency_s = pipe.recv()
             except EOFError:
@@ -84,7 +84,7 @@ class _Delays:
                 pipe.send(None)
 
         server = await loop.create_server(lambda: _FromClient(self), "127.0.0.1", 0)
-        loop.add_reader(pipe.fileno(), told)
+        loop.add_reader(pipe.fileno(), on_message)
         pipe.send(f"http://127.0.0.1:{server.sockets[0].getsockname()[1]}")
         await ended.wait()
 

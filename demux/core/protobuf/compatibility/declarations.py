@@ -111,12 +111,12 @@ def declaration(message: Descriptor) -> Declaration:
         dict(sorted(fields.items())),
         frozenset(field.name for field in fields.values()),
         bool(proto.options.map_entry),
-        merged((part.start, part.end - 1) for part in proto.reserved_range),
+        merge_ranges((part.start, part.end - 1) for part in proto.reserved_range),
         frozenset(proto.reserved_name),
     )
 
 
-def merged(ranges: Iterable[tuple[int, int]]) -> Ranges:
+def merge_ranges(ranges: Iterable[tuple[int, int]]) -> Ranges:
     """Return the same numbers in as few ranges as can be."""
     found: list[tuple[int, int]] = []
     for first, last in sorted(ranges):

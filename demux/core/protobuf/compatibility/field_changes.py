@@ -17,7 +17,7 @@ from demux.core.protobuf.compatibility.changes import (
     WireCompatibility,
     worst,
 )
-from demux.core.protobuf.compatibility.declarations import Declaration, Declared, Ranges, merged
+from demux.core.protobuf.compatibility.declarations import Declaration, Declared, Ranges, merge_ranges
 from demux.core.protobuf.compatibility.wire_compatibility import (
     cardinality_reading,
     field_reading,
@@ -293,7 +293,7 @@ def _shown(numbers: dict[str, int]) -> dict[int, str]:
 def _reserved(enum: EnumDescriptor) -> tuple[Ranges, frozenset[str]]:
     proto = EnumDescriptorProto()
     enum.CopyToProto(proto)
-    return merged((part.start, part.end) for part in proto.reserved_range), frozenset(proto.reserved_name)
+    return merge_ranges((part.start, part.end) for part in proto.reserved_range), frozenset(proto.reserved_name)
 
 
 def _without(ranges: Ranges, others: Ranges) -> Ranges:
@@ -305,7 +305,7 @@ def _without(ranges: Ranges, others: Ranges) -> Ranges:
             for part in ((first, min(last, low - 1)), (max(first, high + 1), last))
             if part[0] <= part[1]
         }
-    return merged(left)
+    return merge_ranges(left)
 
 
 def _text(numbers: Ranges, names: frozenset[str]) -> str:

@@ -21,7 +21,7 @@ import pyarrow.compute as pc
 from google.protobuf.descriptor import Descriptor, FieldDescriptor
 from google.protobuf.descriptor_pb2 import DescriptorProto, FieldDescriptorProto, FileDescriptorSet
 
-from demux.core.protobuf.decode.lowered_descriptor import ROOT, can_lower, lowered
+from demux.core.protobuf.decode.lowered_descriptor import ROOT, can_lower, lower_message
 from demux.core.protobuf.schema.column_mapping import (
     Cardinality,
     FieldMapping,
@@ -102,7 +102,7 @@ class QuickCheck:
 
     def __init__(self, descriptor: Descriptor, shape: Message) -> None:
         """Prepare for a message with fields, without required ones and groups."""
-        self._writer = parser(with_listed_maps(lowered(shape, "proto3")))
+        self._writer = parser(with_listed_maps(lower_message(shape, "proto3")))
         self._written = self._writer.schema()
         self._doubt = _in_message(descriptor, shape)
 

@@ -30,7 +30,7 @@ from demux.core.protobuf.decode.canonical_batch import (
     read_all,
 )
 from demux.core.protobuf.decode.canonical_form import Canonical
-from demux.core.protobuf.decode.lowered_descriptor import lowered
+from demux.core.protobuf.decode.lowered_descriptor import lower_message
 from demux.core.protobuf.decode.reference_parser import MalformedRow, ReferenceParser, Row
 from demux.core.protobuf.decode.unknown_fields import Leftovers
 from demux.core.protobuf.schema.column_mapping import Message as MessageShape
@@ -78,14 +78,16 @@ class PayloadDecoder:
         self._readable = Readable(files, pool, message)
         self._canonical = Canonical(self._readable, quick_check(descriptor, self.shape))
         self._rules = ArrowRules(pool)
-        self._fast: CanonicalReader | None = parser(lowered(self.shape, "proto3")) if can_parse(self.shape) else None
+        self._fast: CanonicalReader | None = (
+            parser(lower_message(self.shape, "proto3")) if can_parse(self.shape) else None
+        )
 
     def decode(self, given: pa.Array | Sequence[bytes]) -> DecodedBatch:
         """Return every payload's row or the reason why it has none; an array is BINARY, without NULLs."""
         payloads = Payloads.of(given)
         parsed = read_all(self._fast, payloads) if self._fast is not None else None
         fast, slow = self._split(payloads, parsed)
-        parts = self._in_good_parts(payloads, fast, slow) if parsed is None else self._good_part(parsed, fast, slow)
+        parts = self._parse_by_halves(payloads, fast, slow) if parsed is None else self._good_part(parsed, fast, slow)
         if len(parts) == 1 and not slow:
             return DecodedBatch(*parts[0], ())
         good = [position for positions, _ in parts for position in positions]
@@ -153,9 +155,9 @@ class PayloadDecoder:
         if not positions:
             return []
         chosen = parsed if len(positions) == len(parsed) else parsed.take(pa.array(positions, pa.int64()))
-        return [self._by_the_rules(chosen, positions, slow)]
+        return [self._apply_rules(chosen, positions, slow)]
 
-    def _in_good_parts(
+    def _parse_by_halves(
         self, payloads: Payloads, positions: Sequence[int], slow: list[int]
     ) -> list[tuple[Sequence[int], list[pa.Array]]]:
         """Return the fast parser's columns; rows that it refuses or that break a rule are added to `slow`."""
@@ -172,12 +174,12 @@ class PayloadDecoder:
                 return []
             half = len(positions) // 2
             return [
-                *self._in_good_parts(payloads, positions[:half], slow),
-                *self._in_good_parts(payloads, positions[half:], slow),
+                *self._parse_by_halves(payloads, positions[:half], slow),
+                *self._parse_by_halves(payloads, positions[half:], slow),
             ]
-        return [self._by_the_rules(parsed, positions, slow)]
+        return [self._apply_rules(parsed, positions, slow)]
 
-    def _by_the_rules(
+    def _apply_rules(
         self, parsed: pa.RecordBatch, positions: Sequence[int], slow: list[int]
     ) -> tuple[Sequence[int], list[pa.Array]]:
         columns, broken = self._rules.columns(parsed, self.shape)

@@ -29,7 +29,7 @@ ROOT = f"{PACKAGE}.M0"
 _TIMESTAMP_FIELDS = (FieldDescriptor.TYPE_INT64, FieldDescriptor.TYPE_INT32)
 
 
-def lowered(shape: Message, syntax: str) -> FileDescriptorSet:
+def lower_message(shape: Message, syntax: str) -> FileDescriptorSet:
     """Return a set of one file whose message `ROOT` reads the same bytes as the shape's message.
 
     Args:

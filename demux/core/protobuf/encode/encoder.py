@@ -21,7 +21,7 @@ from google.protobuf.descriptor_pb2 import FileDescriptorSet
 
 from demux.core.columns.arrow import spread
 from demux.core.protobuf.decode.canonical_batch import can_parse, parser, with_listed_maps
-from demux.core.protobuf.decode.lowered_descriptor import lowered
+from demux.core.protobuf.decode.lowered_descriptor import lower_message
 from demux.core.protobuf.encode.lowered_columns import LoweredColumns
 from demux.core.protobuf.encode.reference_writer import JsonReader, ReferenceWriter
 from demux.core.protobuf.encode.row_faults import RowFaults
@@ -57,7 +57,7 @@ class PayloadEncoder:
         self._columns = LoweredColumns(self.descriptor, self.shape, JsonReader(pool))
         self._is_fast = can_parse(self.shape) and _suits(self.descriptor, self.shape)
         if self.shape.fields:
-            self._writer = parser(with_listed_maps(lowered(_by_number(self.shape), "proto3")))
+            self._writer = parser(with_listed_maps(lower_message(_by_number(self.shape), "proto3")))
             self._schema: pa.Schema = self._writer.schema()
 
     def encode(self, columns: Mapping[str, pa.Array], count: int) -> EncodedBatch:

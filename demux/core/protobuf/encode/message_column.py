@@ -24,7 +24,7 @@ from demux.core.protobuf.schema.column_mapping import (
     column_of,
     column_type,
 )
-from demux.core.spark.map_in_arrow import ArrowFunction, Batches, gathered
+from demux.core.spark.map_in_arrow import ArrowFunction, Batches, merge_small_batches
 
 UNFIT_VALUE = "UNFIT_VALUE"
 # why a row has no payload
@@ -53,7 +53,7 @@ def to_payloads(column: MessageColumn, into: str, quarantine: str) -> ArrowFunct
     """Return a function that gives a frame's columns, and behind them payload (BINARY) and `UNWRITTEN_ROW`."""
 
     def convert(batches: Batches) -> Batches:
-        for batch in gathered(batches):
+        for batch in merge_small_batches(batches):
             encoded = _encoded(batch, column)
             arrays = [*batch.columns, _framed(encoded.payloads, column.prefix), _unwritten(encoded, len(batch))]
             yield pa.RecordBatch.from_arrays(arrays, names=[*batch.schema.names, into, quarantine])

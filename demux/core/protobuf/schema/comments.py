@@ -82,7 +82,7 @@ def comments_of(descriptor_set: bytes, message: str, columns: Struct) -> Comment
     return Comments(texts.get(message, ""), _limited(_struct(columns, descriptor, texts)))
 
 
-def cleaned(comment: str) -> str:
+def clean_comment(comment: str) -> str:
     """Return a comment as one line of visible characters, cut at `MAX_LENGTH`."""
     lines = (line.strip().lstrip("*/").strip() for line in comment.splitlines())
     text = printable(" ".join(word for line in lines for word in line.split()))
@@ -121,7 +121,7 @@ def with_inside(column_type: ColumnType, columns: Struct) -> ColumnType:
 def _comments_in(file: FileDescriptorProto) -> Iterator[tuple[str, str]]:
     """Yield the full name of each message and field of the file that has a comment, and the comment."""
     for at in file.source_code_info.location:
-        text = cleaned(at.leading_comments) or cleaned(at.trailing_comments)
+        text = clean_comment(at.leading_comments) or clean_comment(at.trailing_comments)
         if text and (name := _name_at(file, at.path)):
             yield name, text
 

@@ -50,16 +50,18 @@ def frames_before(values: pa.Array) -> Frames:
     """Return the frames that the values (BINARY) begin with."""
     count, valid = len(values), values.is_valid().to_numpy(zero_copy_only=False)
     quick = _quick_frames(values, valid)
-    ids = np.where(quick.found, quick.ids, 0)
-    texts = pa.array(quick.texts, pa.string()).take(pa.array(quick.text_at, mask=~quick.found))
-    lengths = np.where(quick.found, quick.lengths, 0)
-    slow = np.flatnonzero(valid & ~quick.found)
+    ids = np.where(quick.has_frame, quick.ids, 0)
+    texts = pa.array(quick.texts, pa.string()).take(pa.array(quick.text_at, mask=~quick.has_frame))
+    lengths = np.where(quick.has_frame, quick.lengths, 0)
+    slow = np.flatnonzero(valid & ~quick.has_frame)
     if not len(slow):
-        return Frames(pa.array(ids, pa.int32(), mask=~quick.found), pa.nulls(count, pa.string()), texts, lengths, ())
+        return Frames(
+            pa.array(ids, pa.int32(), mask=~quick.has_frame), pa.nulls(count, pa.string()), texts, lengths, ()
+        )
     read, bad = _read_each(values, slow)
     guids: list[str | None] = [None] * count
     rare: list[str | None] = [None] * count
-    no_id = ~quick.found
+    no_id = ~quick.has_frame
     for position, frame in read.items():
         lengths[position], guids[position], rare[position] = frame.length, frame.guid, frame.indexes
         if frame.schema_id is not None:
@@ -106,9 +108,9 @@ def after_frames(values: pa.Array, lengths: Lengths) -> pa.Array:
 
 @dataclass(frozen=True, slots=True)
 class _BatchFrames:
-    """The frames of a batch: arrays as long as the batch, whose values count only where `found`."""
+    """The frames of a batch: arrays as long as the batch, whose values count only where `has_frame`."""
 
-    found: _Flags
+    has_frame: _Flags
     ids: Lengths
     lengths: Lengths
     texts: list[str]
@@ -129,16 +131,18 @@ def _quick_frames(values: pa.Array, valid: _Flags) -> _BatchFrames:
     number = data.take(first, mode="clip")
     # zigzag: an even byte is twice a number that is not negative
     width = number // 2 + 1
-    found = room & (data[heads] == 0) & (ids <= MAX_ID) & (number % 2 == 0) & (width <= _QUICK_BYTES)
-    found &= 1 + ID_BYTES + width <= sizes
+    has_frame = room & (data[heads] == 0) & (ids <= MAX_ID) & (number % 2 == 0) & (width <= _QUICK_BYTES)
+    has_frame &= 1 + ID_BYTES + width <= sizes
     keys = number.astype(np.uint64)
-    for byte in range(1, _QUICK_BYTES if bool((found & (width > 1)).any()) else 1):
+    for byte in range(1, _QUICK_BYTES if bool((has_frame & (width > 1)).any()) else 1):
         index = np.where(width > byte, data.take(first + byte, mode="clip"), 0)
-        found &= (index % 2 == 0) & (index < 128)
+        has_frame &= (index % 2 == 0) & (index < 128)
         keys |= index.astype(np.uint64) << np.uint64(8 * byte)
-    distinct, text_at = np.unique(keys * found, return_inverse=True)
+    distinct, text_at = np.unique(keys * has_frame, return_inverse=True)
     texts = [_text_of_key(int(key)) for key in distinct]
-    return _BatchFrames(found, ids, 1 + ID_BYTES + width.astype(np.int64), texts, text_at.reshape(-1).astype(np.int64))
+    return _BatchFrames(
+        has_frame, ids, 1 + ID_BYTES + width.astype(np.int64), texts, text_at.reshape(-1).astype(np.int64)
+    )
 
 
 def _text_of_key(key: int) -> str:

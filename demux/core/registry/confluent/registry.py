@@ -195,7 +195,7 @@ class Registrar:
             SchemaIncompatible: the registry says that one of them breaks its subject's compatibility.
         """
         needed = needed_imports(schema)
-        return self._registered(OwnershipMark(schema.subject, schema.text, self._imports(schema.text, needed, ()))).id
+        return self._register(OwnershipMark(schema.subject, schema.text, self._imports(schema.text, needed, ()))).id
 
     def _imports(self, text: str, needed: tuple[ImportedFile, ...], above: tuple[str, ...]) -> tuple[ReferenceTo, ...]:
         """Return where the imports of a text are, registered now if they were not, under their paths as subjects."""
@@ -207,10 +207,10 @@ class Registrar:
             raise SchemaInvalid(message, "Take one of these imports away.", subject=file.path)
         own = self._imports(file.text, needed, (*above, file.path))
         if file not in self._places:
-            self._places[file] = self._registered(OwnershipMark(file.path, file.text, own))
+            self._places[file] = self._register(OwnershipMark(file.path, file.text, own))
         return ReferenceTo(name=file.path, subject=file.path, version=self._places[file].version)
 
-    def _registered(self, new: OwnershipMark) -> SchemaLocation:
+    def _register(self, new: OwnershipMark) -> SchemaLocation:
         found = self._resources.lookup(new)
         if found is not None:
             return found

@@ -72,7 +72,7 @@ def compute_of(asked: Compute | None, cluster: ClusterSettings, clusters: Mappin
     return Compute.DEDICATED if clusters or changed_keys(cluster) else Compute.SERVERLESS
 
 
-def refused_by(
+def refused_settings(
     compute: Compute, cluster: ClusterSettings, clusters: Mapping[str, NodeSettings], serverless: ServerlessSettings
 ) -> list[str]:
     """Return a sentence for each cluster setting that this compute does not take, with the setting to change."""

@@ -11,7 +11,7 @@ from pydantic import AfterValidator, Field, model_validator
 
 from demux.core.settings.databricks.access import LoginSettings, PermissionSettings, RunAsSettings
 from demux.core.settings.databricks.cluster import ClusterSettings, NodeSettings
-from demux.core.settings.databricks.compute import Compute, ServerlessSettings, compute_of, refused_by
+from demux.core.settings.databricks.compute import Compute, ServerlessSettings, compute_of, refused_settings
 from demux.core.settings.databricks.schedule import (
     HealthSettings,
     NotificationSettings,
@@ -139,7 +139,7 @@ class DatabricksSettings(Section):
         if self.name is not None:
             if self.wheel_path is None:
                 wrong.append("name needs wheel_path")
-            wrong += refused_by(self.compute_kind, self.cluster, self.clusters, self.serverless)
+            wrong += refused_settings(self.compute_kind, self.cluster, self.clusters, self.serverless)
         if self.compute_kind is Compute.SERVERLESS and self.granularity is Granularity.GAME:
             wrong.append(
                 "granularity: game is not for compute: serverless, where each task is paid for by itself; leave it "

@@ -49,10 +49,10 @@ def test_decoding_again_is_told_against_the_live_path() -> None:
     seconds = {backfilling.DAILY: 10.0, backfilling.LIVE: 2.0, backfilling.TOGETHER: 5.0, backfilling.ALONE: 8.0}
     table = backfilling.lines(seconds, 1_000)
     assert "| `demux backfill` | 5.0 | 200 | 0.50 |" in table
-    told = table[-1]
-    assert told.startswith("2 games side by side take 0.62 of the time")
-    assert "A backfill takes 0.50 of the time" in told
-    assert "2.50 of that in which it takes all in one round" in told
+    sentence = table[-1]
+    assert sentence.startswith("2 games side by side take 0.62 of the time")
+    assert "A backfill takes 0.50 of the time" in sentence
+    assert "2.50 of that in which it takes all in one round" in sentence
 
 
 def test_the_events_of_a_backfill_are_of_so_many_days_in_turn() -> None:

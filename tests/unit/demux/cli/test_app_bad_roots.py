@@ -13,7 +13,7 @@ from typer.testing import CliRunner
 
 from demux.cli.app import app
 from demux.core.control.games_and_rounds import Control, KnownGame
-from demux.core.error_mapping import named
+from demux.core.error_mapping import as_demux_error
 from demux.core.errors import DemuxError, SettingsInvalid, StorageFailed, TableDamaged, TableUnsuited
 from demux.core.root.layout import Layout
 from demux.core.tables import SILVER_ORIGIN
@@ -47,7 +47,7 @@ def error_of(root: str, words: list[str]) -> DemuxError:
     result = CliRunner().invoke(app, [*words, "--root", root])
     assert result.exception is not None, result.output
     assert not isinstance(result.exception, SystemExit), result.output
-    return named(result.exception)
+    return as_demux_error(result.exception)
 
 
 def logs(layout: Layout) -> list[Path]:

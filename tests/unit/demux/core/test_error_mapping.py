@@ -4,15 +4,16 @@ from __future__ import annotations
 
 import pytest
 
-from demux.core.error_mapping import named
+from demux.core.error_mapping import as_demux_error
 from demux.core.errors import (
+    ConcurrentChange,
     DemuxError,
     ErrorKind,
     SchemaUnknown,
+    ServiceUnavailable,
     SessionLost,
     StorageFailed,
     TaskFailed,
-    TaskInterrupted,
 )
 
 JAVA_TRACE = """An error occurred while calling o99.save.
@@ -27,7 +28,7 @@ Caused by: java.io.IOException: No space left on device
 
 def test_an_error_in_our_words_comes_back_as_it_is() -> None:
     error = SchemaUnknown("No such schema.", "Register it.")
-    assert named(error) is error
+    assert as_demux_error(error) is error
 
 
 @pytest.mark.parametrize(
@@ -42,11 +43,11 @@ def test_an_error_in_our_words_comes_back_as_it_is() -> None:
     ],
 )
 def test_a_full_or_forbidden_storage_is_terminal_and_says_that_nothing_is_lost(error: Exception, sign: str) -> None:
-    told = named(error)
-    assert isinstance(told, StorageFailed)
-    assert told.kind is ErrorKind.TERMINAL
-    assert told.message.startswith(f"The storage refused to work ({sign}): ")
-    assert told.remedy.endswith("nothing is lost.")
+    error = as_demux_error(error)
+    assert isinstance(error, StorageFailed)
+    assert error.kind is ErrorKind.TERMINAL
+    assert error.message.startswith(f"The storage refused to work ({sign}): ")
+    assert error.remedy.endswith("nothing is lost.")
 
 
 @pytest.mark.parametrize(
@@ -54,6 +55,18 @@ def test_a_full_or_forbidden_storage_is_terminal_and_says_that_nothing_is_lost(e
     [
         "[DELTA_CONCURRENT_APPEND] files were added by a concurrent update",
         "io.delta.exceptions.ConcurrentAppendException: files were added",
+    ],
+)
+def test_the_conflict_of_two_writers_is_a_concurrent_change(text: str) -> None:
+    error = as_demux_error(RuntimeError(text))
+    assert isinstance(error, ConcurrentChange)
+    assert error.kind is ErrorKind.TRANSIENT
+    assert error.message == f"Another writer changed the table meanwhile: RuntimeError: {text}."
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
         "ExecutorLostFailure (executor 1 exited): worker lost",
         "org.apache.spark.SparkException: Python worker exited unexpectedly (crashed)",
         "org.apache.spark.shuffle.FetchFailedException",
@@ -63,22 +76,23 @@ def test_a_full_or_forbidden_storage_is_terminal_and_says_that_nothing_is_lost(e
         "org.apache.kafka.common.errors.TimeoutException: Timed out waiting for a node assignment",
     ],
 )
-def test_a_rival_or_a_lost_worker_is_transient(text: str) -> None:
-    told = named(RuntimeError(text))
-    assert isinstance(told, TaskInterrupted)
-    assert (told.kind, told.message) == (ErrorKind.TRANSIENT, f"The work was interrupted: RuntimeError: {text}.")
+def test_a_lost_worker_or_a_silent_server_is_an_unavailable_service(text: str) -> None:
+    error = as_demux_error(RuntimeError(text))
+    assert isinstance(error, ServiceUnavailable)
+    assert error.kind is ErrorKind.TRANSIENT
+    assert error.message == f"A server or a worker did not answer: RuntimeError: {text}."
 
 
 def test_a_failure_without_a_name_of_its_own_keeps_its_sentence_and_points_to_the_log() -> None:
-    told = named(KeyError("col_chess_game_7"))
-    assert isinstance(told, TaskFailed)
-    assert (told.kind, told.message) == (ErrorKind.TERMINAL, "KeyError: 'col_chess_game_7'.")
-    assert "log file" in told.remedy
+    error = as_demux_error(KeyError("col_chess_game_7"))
+    assert isinstance(error, TaskFailed)
+    assert (error.kind, error.message) == (ErrorKind.TERMINAL, "KeyError: 'col_chess_game_7'.")
+    assert "log file" in error.remedy
 
 
 def test_the_deepest_cause_of_a_java_trace_is_the_sentence() -> None:
-    told = named(RuntimeError(JAVA_TRACE))
-    assert told.message == (
+    error = as_demux_error(RuntimeError(JAVA_TRACE))
+    assert error.message == (
         "The storage refused to work (No space left on device): java.io.IOException: No space left on device."
     )
 
@@ -98,7 +112,7 @@ def test_the_deepest_cause_of_a_java_trace_is_the_sentence() -> None:
     ],
 )
 def test_a_sentence_is_one_short_line_with_one_full_stop(error: Exception, cause: str) -> None:
-    assert named(error).message == cause
+    assert as_demux_error(error).message == cause
 
 
 def test_what_a_worker_raised_is_the_sentence_and_not_what_java_says_of_it() -> None:
@@ -109,7 +123,10 @@ def test_what_a_worker_raised_is_the_sentence_and_not_what_java_says_of_it() -> 
         "ValueError: Length of names (13) does not match length of arrays (15)\n\n"
         "\tat org.apache.spark.api.python.BasePythonRunner\nCaused by: java.lang.Exception: less\n"
     )
-    assert named(RuntimeError(text)).message == "ValueError: Length of names (13) does not match length of arrays (15)."
+    assert (
+        as_demux_error(RuntimeError(text)).message
+        == "ValueError: Length of names (13) does not match length of arrays (15)."
+    )
 
 
 def test_the_sentences_of_an_error_are_its_text() -> None:
@@ -119,12 +136,12 @@ def test_the_sentences_of_an_error_are_its_text() -> None:
 
 
 def test_a_conflict_of_two_writers_is_transient_even_when_it_names_the_file() -> None:
-    error = named(RuntimeError("ConcurrentAppendException: caused by FileAlreadyExistsException: 0001.json"))
-    assert (error.condition, error.kind) == ("TASK_INTERRUPTED", ErrorKind.TRANSIENT)
+    error = as_demux_error(RuntimeError("ConcurrentAppendException: caused by FileAlreadyExistsException: 0001.json"))
+    assert (error.condition, error.kind) == ("CONCURRENT_CHANGE", ErrorKind.TRANSIENT)
 
 
 def test_a_server_that_refuses_the_connection_is_transient() -> None:
-    assert named(ConnectionRefusedError("refused")).kind is ErrorKind.TRANSIENT
+    assert as_demux_error(ConnectionRefusedError("refused")).kind is ErrorKind.TRANSIENT
 
 
 class SparkConnectGrpcException(Exception):
@@ -143,7 +160,7 @@ class SparkConnectGrpcException(Exception):
     ],
 )
 def test_a_connect_server_that_went_away_is_told_with_what_to_do(text: str) -> None:
-    error = named(SparkConnectGrpcException(text))
+    error = as_demux_error(SparkConnectGrpcException(text))
     assert isinstance(error, SessionLost)
     assert error.message.startswith(
         "The Spark Connect server does not answer, or does not know this session any more: "
@@ -152,5 +169,5 @@ def test_a_connect_server_that_went_away_is_told_with_what_to_do(text: str) -> N
 
 
 def test_what_else_a_connect_server_says_is_no_lost_session() -> None:
-    assert not isinstance(named(SparkConnectGrpcException("[DIVIDE_BY_ZERO] Division by zero.")), SessionLost)
-    assert "Spark Connect server" not in named(OSError("StatusCode.UNAVAILABLE")).message
+    assert not isinstance(as_demux_error(SparkConnectGrpcException("[DIVIDE_BY_ZERO] Division by zero.")), SessionLost)
+    assert "Spark Connect server" not in as_demux_error(OSError("StatusCode.UNAVAILABLE")).message

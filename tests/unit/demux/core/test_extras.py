@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from demux.core.error_mapping import named
+from demux.core.error_mapping import as_demux_error
 from demux.core.errors import RuntimeMissing, TaskFailed
 from demux.core.extras import EXTRA_OF, missing_extra
 
@@ -75,12 +75,12 @@ def test_a_command_that_needs_an_extra_names_it(tmp_path: Path, package: str, ex
 
 
 def test_only_the_libraries_of_extras_are_named() -> None:
-    missing = named(ModuleNotFoundError("No module named 'deltalake.x'", name="deltalake.x"))
+    missing = as_demux_error(ModuleNotFoundError("No module named 'deltalake.x'", name="deltalake.x"))
     assert isinstance(missing, RuntimeMissing)
     assert missing.fields == {"package": "deltalake", "extra": "tables"}
     assert missing_extra(ModuleNotFoundError("No module named 'other'", name="other")) is None
     assert missing_extra(ImportError("deltalake", name="deltalake")) is None
-    assert isinstance(named(ModuleNotFoundError("No module named 'other'", name="other")), TaskFailed)
+    assert isinstance(as_demux_error(ModuleNotFoundError("No module named 'other'", name="other")), TaskFailed)
 
 
 def test_every_extra_is_one_of_the_wheel() -> None:

@@ -13,11 +13,11 @@ from hypothesis import strategies as st
 from demux.core.names import (
     MAX_KEY_LENGTH,
     MAX_NAME_BYTES,
+    escape_partition_value,
     game_key,
-    hive_escaped,
     invalid_reason,
     names_of,
-    quoted,
+    quote_identifier,
     sql_string,
 )
 
@@ -166,24 +166,24 @@ def test_a_lower_limit_of_bytes_is_kept_to_the_byte() -> None:
 def test_a_usable_name_has_no_control_character_and_fits_a_folder_name(name: str) -> None:
     if invalid_reason(name, MAX_NAME_BYTES) is None:
         assert not {"Cc", "Cs", "Zl", "Zp"} & {unicodedata.category(character) for character in name}
-        assert len(f"game_name={hive_escaped(name)}".encode()) <= 255
+        assert len(f"game_name={escape_partition_value(name)}".encode()) <= 255
 
 
 def test_hive_escapes_exactly_the_characters_that_spark_escapes() -> None:
-    escaped = {chr(code) for code in range(0x250) if hive_escaped(chr(code)) != chr(code)}
+    escaped = {chr(code) for code in range(0x250) if escape_partition_value(chr(code)) != chr(code)}
     assert escaped == {chr(code) for code in range(1, 0x20)} | set("\"#%'*/:=?\\{[]^\x7f")
-    assert hive_escaped("a/b%\x01\x7f é}") == "a%2Fb%25%01%7F é}"
+    assert escape_partition_value("a/b%\x01\x7f é}") == "a%2Fb%25%01%7F é}"
 
 
 @given(texts)
 def test_a_hive_escaped_value_comes_back_and_is_one_path_segment(value: str) -> None:
-    assert unquote(hive_escaped(value)) == value
-    assert "/" not in hive_escaped(value)
+    assert unquote(escape_partition_value(value)) == value
+    assert "/" not in escape_partition_value(value)
 
 
 @given(texts)
 def test_a_quoted_identifier_comes_back_and_ends_only_at_its_end(identifier: str) -> None:
-    inside = quoted(identifier)[1:-1]
+    inside = quote_identifier(identifier)[1:-1]
     assert inside.replace("``", "`") == identifier
     assert "`" not in inside.replace("``", "")
 

@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from demux.core.text import counted, printable
+from demux.core.text import count_text, printable
 
 
 @pytest.mark.parametrize(
@@ -37,5 +37,5 @@ def test_nothing_invisible_is_left_and_a_second_time_changes_nothing(text: str) 
 
 
 def test_one_thing_is_not_several_and_thousands_are_apart() -> None:
-    shown = [counted(number, "game") for number in (0, 1, 2, 999, 1000)]
+    shown = [count_text(number, "game") for number in (0, 1, 2, 999, 1000)]
     assert shown == ["0 games", "1 game", "2 games", "999 games", "1,000 games"]

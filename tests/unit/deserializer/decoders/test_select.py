@@ -12,7 +12,7 @@ from demux.core.errors import DecoderUnsuited, RuntimeMissing, SchemaUnknown
 from demux.core.schemas.ref import SchemaRef
 from demux.core.settings.settings import Decoder
 from deserializer.decoders.schema_decision import Decisions, WriterSchema, decide
-from deserializer.decoders.select import ARROW, FromProtobuf, Unsuited, choose, native_decoder, unsuited
+from deserializer.decoders.select import ARROW, FromProtobuf, Unsuited, choose, native_decoder, unsuited_reason
 from tests.support.data.chess import EMPTY, MISFIT, VERSION_1, VERSION_3, compiled
 from tests.support.data.protos import ALL_DELIMITED, PROTO2, PROTO3, RECURSIVE, WELL_KNOWN, Schema, of_text, wide
 from tests.support.data.protos import compiled as descriptor_set_of
@@ -73,7 +73,7 @@ def test_a_batch_that_no_schema_reads_needs_no_spark_function(setting: Decoder) 
 def test_groups_json_text_and_messages_without_fields_are_not_for_it(
     schema: Schema, message: str, reason: str | None
 ) -> None:
-    assert unsuited(writer(schema, message)) == (reason and f"schema 7: {reason}")
+    assert unsuited_reason(writer(schema, message)) == (reason and f"schema 7: {reason}")
 
 
 # by the rows of the table in docs/columns.md
@@ -113,13 +113,13 @@ def test_the_documentation_has_each_kind_of_message_that_is_not_for_it() -> None
     for kind, texts in REFUSED.items():
         for text in texts:
             descriptor_set, _, _ = of_text(text, "t.M", syntax="proto2")
-            reason = unsuited([WriterSchema(7, descriptor_set, "t.M")])
+            reason = unsuited_reason([WriterSchema(7, descriptor_set, "t.M")])
             assert (reason or "").endswith(rows[kind]), text
 
 
 def test_a_plan_of_too_many_columns_is_not_for_it() -> None:
-    assert unsuited(writer(wide(1_000), "wide.Wide")) is None
-    assert unsuited(writer(wide(1_001), "wide.Wide")) == "1001 columns in one plan, the limit is 1000"
+    assert unsuited_reason(writer(wide(1_000), "wide.Wide")) is None
+    assert unsuited_reason(writer(wide(1_001), "wide.Wide")) == "1001 columns in one plan, the limit is 1000"
 
 
 def test_without_the_class_it_is_missing_whatever_the_root() -> None:

@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 from demux.core.storage.files import Storage
 from deserializer.decoders.schema_decision import UNDECIDED
 from deserializer.fleet.replaced_rows import ReplacedRows
-from deserializer.fleet.task_split import balanced, spread
+from deserializer.fleet.task_split import balance_parts, spread
 from deserializer.fleet.worker import GameFiles
 
 sizes = st.lists(st.integers(1, 1000), min_size=1, max_size=8)
@@ -66,5 +66,5 @@ def test_nothing_to_do_is_no_task() -> None:
 
 
 def test_what_is_large_comes_first_to_the_task_that_has_least() -> None:
-    assert balanced([(1, "a"), (5, "b"), (4, "c"), (2, "d")], 2) == (("b", "a"), ("c", "d"))
-    assert balanced([(1, "a")], 4) == (("a",),)
+    assert balance_parts([(1, "a"), (5, "b"), (4, "c"), (2, "d")], 2) == (("b", "a"), ("c", "d"))
+    assert balance_parts([(1, "a")], 4) == (("a",),)

@@ -17,13 +17,13 @@ from deserializer.redecode.backfill_plan import (
     BronzeDays,
     Day,
     DayState,
-    asked,
     chunks,
-    ended,
+    complete_days,
     estimate,
-    failed,
+    find_unfinished_backfill,
+    mark_failed,
+    request_backfill,
     require_found,
-    resumed,
     to_do,
     waves,
 )
@@ -59,13 +59,16 @@ days_of_games = st.lists(
 
 
 def test_the_days_of_two_times_are_asked_for_both_included_in_utc() -> None:
-    wanted = asked(["go", "chess", "go"], at("2026-01-01T23:30:00-01:00"), at("2026-01-03T23:59:59+00:00"))
+    wanted = request_backfill(["go", "chess", "go"], at("2026-01-01T23:30:00-01:00"), at("2026-01-03T23:59:59+00:00"))
     assert wanted == BackfillRequest(("chess", "go"), date(2026, 1, 2), date(2026, 1, 3))
     assert [wanted.has(date(2026, 1, number)) for number in (1, 2, 3, 4)] == [False, True, True, False]
 
 
 def test_either_end_may_be_left_out() -> None:
-    since, until = asked([], at("2026-01-02T00:00:00+00:00"), None), asked([], None, at("2026-01-02T00:00:00+00:00"))
+    since, until = (
+        request_backfill([], at("2026-01-02T00:00:00+00:00"), None),
+        request_backfill([], None, at("2026-01-02T00:00:00+00:00")),
+    )
     assert [since.has(date.max), since.has(FIRST), until.has(date.min), until.has(date(2026, 1, 3))] == [
         True,
         False,
@@ -76,7 +79,7 @@ def test_either_end_may_be_left_out() -> None:
 
 def test_a_range_that_ends_before_it_begins_is_refused() -> None:
     with pytest.raises(RangeInvalid) as refused:
-        asked([], at("2026-01-03T00:00:00+00:00"), at("2026-01-02T23:59:59+00:00"))
+        request_backfill([], at("2026-01-03T00:00:00+00:00"), at("2026-01-02T23:59:59+00:00"))
     assert refused.value.message == "The range begins on 2026-01-03 and ends on 2026-01-02, before that."
 
 
@@ -87,7 +90,7 @@ def test_a_span_is_sql_of_its_two_days_alone() -> None:
 
 
 def test_the_last_day_of_all_calendars_is_no_day_that_a_range_ends_behind() -> None:
-    wanted = asked([], None, at("9999-12-31T23:00:00+00:00"))
+    wanted = request_backfill([], None, at("9999-12-31T23:00:00+00:00"))
     assert wanted.last == date(9999, 12, 30)
     assert wanted.span.sql("t") == BackfillRequest((), None, None).span.sql("t")
     assert "'9999-12-31T00:00:00+00:00'" in wanted.span.sql("t")
@@ -143,9 +146,9 @@ def test_the_newest_backfill_that_was_asked_for_the_same_goes_on_unless_it_is_do
     old = Backfill("old", wanted, BEGUN, (day("chess", 0),))
     new = Backfill("new", wanted, BEGUN + timedelta(hours=1), (day("chess", 0, state=DONE), day("chess", 1)))
     newest = Backfill("newest", wanted, BEGUN + timedelta(hours=2), (day("chess", 0, state=DONE),))
-    assert resumed([old, new], wanted) == new
-    assert resumed([old, newest, new], wanted) is None
-    assert (resumed([old], other), resumed([], wanted)) == (None, None)
+    assert find_unfinished_backfill([old, new], wanted) == new
+    assert find_unfinished_backfill([old, newest, new], wanted) is None
+    assert (find_unfinished_backfill([old], other), find_unfinished_backfill([], wanted)) == (None, None)
 
 
 def test_what_is_done_stays_done_and_what_bronze_has_besides_comes_to_it() -> None:
@@ -161,18 +164,18 @@ def test_what_is_done_stays_done_and_what_bronze_has_besides_comes_to_it() -> No
 def test_a_chunk_that_is_done_gives_each_day_its_counts_and_its_share_of_the_time() -> None:
     chunk = BackfillChunk("chess", (day("chess", 0), day("chess", 1)))
     counts = {FIRST: DayCounts(30, 20, 10), FIRST + timedelta(days=2): DayCounts(10, 10, 0)}
-    assert ended(chunk, counts, 4.0) == (
+    assert complete_days(chunk, counts, 4.0) == (
         Day("chess", FIRST, 10, DONE, DayCounts(30, 20, 10), 3.0),
         # nothing of it is read yet
         Day("chess", FIRST + timedelta(days=1), 10, DONE, DayCounts(), 0.0),
         # it came after the plan
         Day("chess", FIRST + timedelta(days=2), 0, DONE, DayCounts(10, 10, 0), 1.0),
     )
-    assert [one.seconds for one in ended(chunk, {}, 4.0)] == [0.0, 0.0]
+    assert [one.seconds for one in complete_days(chunk, {}, 4.0)] == [0.0, 0.0]
 
 
 def test_days_that_failed_say_why() -> None:
-    (one,) = failed([day("chess", 0)], "APPROVAL_NEEDED", "Approve it.")
+    (one,) = mark_failed([day("chess", 0)], "APPROVAL_NEEDED", "Approve it.")
     assert (one.state, one.condition, one.sentence) == (DayState.FAILED, "APPROVAL_NEEDED", "Approve it.")
 
 

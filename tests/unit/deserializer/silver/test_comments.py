@@ -156,8 +156,8 @@ def test_paths_lead_into_messages_lists_and_maps_and_texts_are_quoted() -> None:
     before = table_after(compiled(text % "old", 21, 1))
     found = described(before, compiled(text % "it's `x` ${y} \\\\", 22, 2))
     *changed, mark = statements("delta.`/t`", before, found, at_once=False)
-    head, told = "ALTER TABLE delta.`/t` ALTER COLUMN", "COMMENT 'it\\'s `x` \\u0024{y} \\\\\\\\'"
-    assert changed == [f"{head} {path}.`x` {told}" for path in ("`one`", "`many`.element", "`by_name`.value")]
+    head, comment = "ALTER TABLE delta.`/t` ALTER COLUMN", "COMMENT 'it\\'s `x` \\u0024{y} \\\\\\\\'"
+    assert changed == [f"{head} {path}.`x` {comment}" for path in ("`one`", "`many`.element", "`by_name`.value")]
     assert mark.startswith(f"{head} `_schema_id` COMMENT ")
 
 

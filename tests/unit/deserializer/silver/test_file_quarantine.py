@@ -9,8 +9,8 @@ from pathlib import Path
 import pytest
 from deltalake import DeltaTable
 
-from demux.core.errors import TaskInterrupted
-from demux.core.root.lock import unlocked
+from demux.core.errors import ConcurrentChange
+from demux.core.root.lock import no_lock
 from demux.core.storage.files import Storage
 from demux.core.streaming.bronze_offset import BronzeOffset
 from deserializer.silver.file_quarantine import Quarantine
@@ -38,14 +38,14 @@ def test_quarantine_is_made_and_written_while_its_lock_is_held(tmp_path: Path) -
 
 def test_bad_rows_that_another_process_has_put_here_meanwhile_are_not_put_here_twice(tmp_path: Path) -> None:
     def opened() -> Quarantine:
-        table = Quarantine(Storage(), str(tmp_path / "quarantine"), str(tmp_path / "dropped"), "fleet", unlocked)
+        table = Quarantine(Storage(), str(tmp_path / "quarantine"), str(tmp_path / "dropped"), "fleet", no_lock)
         table.refresh()
         return table
 
     opened().append([], {"go": BronzeOffset(0, 1)})
     stopped, running = opened(), opened()
     running.append([], {"chess": BronzeOffset(0, 2)})
-    with pytest.raises(TaskInterrupted, match="Another process put bad rows"):
+    with pytest.raises(ConcurrentChange, match="Another process put bad rows"):
         stopped.append([], {"chess": BronzeOffset(0, 2), "go": BronzeOffset(0, 2)})
     # of other games it may
     stopped.append([], {"go": BronzeOffset(0, 2)})

@@ -13,7 +13,7 @@ from demux.core.columns.arrow import arrow_fields
 from demux.core.columns.types import Column, Primitive, Struct
 from demux.core.delta.parquet_writer import TableFile, TableWriter
 from demux.core.delta.scan import sizes_of
-from demux.core.errors import TaskInterrupted
+from demux.core.errors import ConcurrentChange
 from demux.core.storage.files import Storage
 from demux.core.tables import SILVER_ORIGIN
 from deserializer.silver.file_table import SilverReplacement, SilverTable
@@ -48,7 +48,7 @@ def test_a_process_that_was_stopped_while_another_went_on_writes_nothing(path: s
     running.append(files(path, "one"), "fleet", 1)
     running.append(files(path, "two"), "fleet", 2)
     written = files(path, "one again, and two")
-    with pytest.raises(TaskInterrupted, match="Another process decoded rows"):
+    with pytest.raises(ConcurrentChange, match="Another process decoded rows"):
         stopped.append(written, "fleet", 3)
     assert names_in(path) == ["one", "two"]
     assert not any(Path(path, file.path).exists() for file in written)
@@ -93,6 +93,6 @@ def test_rows_are_replaced_in_one_commit_with_schema_comment_and_transaction(pat
 def test_rows_are_not_replaced_where_another_process_has_written_since(path: str) -> None:
     stopped, running = opened(path), opened(path)
     running.append(files(path, "one"), "fleet", 1)
-    with pytest.raises(TaskInterrupted, match="Another process wrote"):
+    with pytest.raises(ConcurrentChange, match="Another process wrote"):
         stopped.replace(SilverReplacement([], None, files(path, "two")))
     assert names_in(path) == ["one"]

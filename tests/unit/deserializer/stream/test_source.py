@@ -9,7 +9,7 @@ import pytest
 from hypothesis import example, given
 from hypothesis import strategies as st
 
-from demux.core.names import MAX_NAME_BYTES, hive_escaped, invalid_reason, key_folder
+from demux.core.names import MAX_NAME_BYTES, escape_partition_value, invalid_reason, key_folder
 from deserializer.stream.source import other_games
 
 # letters, digits, `-` and `_` are the only characters that no encoder of URIs touches
@@ -44,7 +44,7 @@ def path(segment: str) -> str:
 
 def escaped(name: str) -> str:
     """The path of the name's files as Spark names them, percent-encoded as `urllib` does it."""
-    return path(quote(hive_escaped(name)))
+    return path(quote(escape_partition_value(name)))
 
 
 def excludes(game: str, file: str) -> bool:
@@ -61,7 +61,7 @@ def encodings(draw: st.DrawFn, name: str) -> str:
         code = "".join(f"%{byte:02X}" for byte in character.encode())
         return code if draw(st.booleans()) else code.lower()
 
-    return path("".join(map(encoded, hive_escaped(name))))
+    return path("".join(map(encoded, escape_partition_value(name))))
 
 
 @given(usable, st.data())
@@ -73,7 +73,7 @@ def test_a_file_of_its_own_is_never_left_out_however_its_path_is_encoded(name: s
 @example("a" * 80)
 @example("/" * 80)
 def test_a_file_of_its_own_is_never_left_out_in_the_usual_encodings(name: str) -> None:
-    hive = hive_escaped(name)
+    hive = escape_partition_value(name)
     for segment in (hive, quote(hive), quote(hive, safe=""), quote(hive, safe="~()*!.'"), quote(quote(hive))):
         assert not excludes(name, path(segment))
 

@@ -115,11 +115,11 @@ def f(a):
     if a:
         remedy = f"Call {a}."
     raise Broken("A was." if a else f"B {a!r} was.", remedy, a=a)
-def g(told):
+def g(failure):
     remedy = "Not meant."
-    return Broken(told.message, _MORE)
-def h(told):
-    return Broken(*told)
+    return Broken(failure.message, _MORE)
+def h(failure):
+    return Broken(*failure)
 """
     (said,) = said_in({"a.py": source}, {"Broken"}).values()
     assert [(each.messages, each.remedies) for each in said] == [

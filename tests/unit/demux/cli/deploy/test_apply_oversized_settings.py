@@ -58,12 +58,12 @@ def test_the_task_reads_the_settings_that_were_written(
     here: Path, workspace: FakeWorkspace, demux: Demux, tmp_path: Path
 ) -> None:
     demux("apply")
-    told = parameters(workspace, "apply_discovered")
-    assert size_of(told) < MAX_BYTES
-    path = told[told.index("--settings") + 1]
+    words = parameters(workspace, "apply_discovered")
+    assert size_of(words) < MAX_BYTES
+    path = words[words.index("--settings") + 1]
     here_too = tmp_path / "copy.yml"
     here_too.write_bytes(workspace.files.held[path])
-    given = dict(each.split("=", 1) for option, each in pairwise(told) if option == "--set")
+    given = dict(each.split("=", 1) for option, each in pairwise(words) if option == "--set")
     assert load(here_too, {}, given) == load(here / "demux.yml", {}, {})
 
 

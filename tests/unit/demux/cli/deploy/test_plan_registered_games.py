@@ -37,7 +37,7 @@ def wish(folder: Path, registry: FakeRegistry, **games: Any) -> None:
 def games(fake: FakeWorkspace) -> set[str]:
     """What the tasks of the job are told of games."""
     parameters = (task["python_wheel_task"]["parameters"] for task in fake.jobs.held[1001].settings["tasks"])
-    return {each for told in parameters for each in told if each.startswith("--game")}
+    return {each for words in parameters for each in words if each.startswith("--game")}
 
 
 def test_they_get_a_task_before_their_first_record(

@@ -108,9 +108,9 @@ def test_a_thousand_games_that_do_not_balance_are_bounded_on_the_terminal_and_al
     lines = printed(ledger)
     assert len(lines) < 120
     assert "and 950 more: --json has all of them" in lines
-    told = ledger_content(ledger)
-    assert [one["game"] for one in told["differences"]] == games
-    assert [one["game"] for one in told["accounts"]] == games
+    document = ledger_content(ledger)
+    assert [one["game"] for one in document["differences"]] == games
+    assert [one["game"] for one in document["accounts"]] == games
 
 
 def test_json_says_everything() -> None:

@@ -75,7 +75,7 @@ def run(*words: str) -> Result:
     return CliRunner().invoke(schemas, [*words, "--root", "root"])
 
 
-def told(*words: str) -> Any:
+def json_of(*words: str) -> Any:
     return json.loads(run(*words, "--json").stdout)
 
 
@@ -91,7 +91,7 @@ def test_the_list_shows_every_schema_and_no_escape_sequence(folder: Path) -> Non
     assert result.exit_code == ExitCode.OK
     assert "\x1b" not in result.stdout
     assert "\\u001b[31mred" in result.stdout
-    listed = told("list")
+    listed = json_of("list")
     assert [(one["schema_id"], one["subject"], one["version"], one["message"]) for one in listed["schemas"]] == [
         (4, "\x1b[31mred", 1, None),
         (1, "chess", 1, None),
@@ -105,7 +105,7 @@ def test_the_list_shows_every_schema_and_no_escape_sequence(folder: Path) -> Non
 def test_one_subject_that_cannot_be_used_hides_no_other(folder: Path) -> None:
     for file in (folder / "root" / "registry").rglob("go.proto"):
         file.unlink()
-    listed = told("list")
+    listed = json_of("list")
     assert [one["subject"] for one in listed["schemas"]] == ["\x1b[31mred", "chess", "chess"]
     assert [problem.split(":")[0] for problem in listed["problems"]] == ["subject go-value cannot be used"]
 
@@ -114,7 +114,7 @@ def test_a_second_registry_is_listed_by_its_name_and_a_silent_one_is_a_problem(f
     FolderRegistry(folder / "more").register("ludo", ONE, "ludo.proto", ())
     other = f"registries:\n  other: {{games: ['l*'], path: {folder / 'more'}}}\n"
     (folder / "demux.yml").write_text(other, encoding="utf-8")
-    one = told("list", "--registry", "other")
+    one = json_of("list", "--registry", "other")
     assert [(two["registry"], two["subject"]) for two in one["schemas"]] == [("other", "ludo")]
     gone = f"  gone: {{games: ['x'], path: {folder / 'nowhere'}}}\n"
     (folder / "demux.yml").write_text(other + gone, encoding="utf-8")
@@ -131,8 +131,8 @@ def test_a_game_is_looked_for_in_its_own_registry(folder: Path) -> None:
     text = f"registries:\n  other: {{games: ['l*'], path: {folder / 'more'}}}\n"
     (folder / "demux.yml").write_text(text, encoding="utf-8")
     file = changed(folder, ONE)
-    assert [one["registry"] for one in told("check", file, "--game", "ludo")["subjects"]] == ["other"]
-    everywhere = [(one["registry"], one["subject"]) for one in told("check", file)["subjects"]]
+    assert [one["registry"] for one in json_of("check", file, "--game", "ludo")["subjects"]] == ["other"]
+    everywhere = [(one["registry"], one["subject"]) for one in json_of("check", file)["subjects"]]
     assert everywhere == [("default", "chess"), ("default", "ludo"), ("other", "ludo")]
 
 
@@ -168,13 +168,13 @@ def test_diff_tells_what_differs_between_two_ids(folder: Path) -> None:
     result = run("diff", "1", "2")
     assert result.exit_code == ExitCode.OK
     assert result.stdout.splitlines()[0] == "chess version 1 (schema 1) -> chess version 2 (schema 2)"
-    difference = told("diff", "1", "2")
+    difference = json_of("diff", "1", "2")
     assert [(one["path"], one["kind"], one["wire"]) for one in difference["changes"]] == [
         ("tags", "FIELD_ADDED", "compatible")
     ]
     assert (difference["added"], difference["breaks"]) == (["tags"], False)
     assert difference["modes"] == ["BACKWARD", "FORWARD", "FULL", "NONE"]
-    assert told("diff", "1", "1")["changes"] == []
+    assert json_of("diff", "1", "1")["changes"] == []
 
 
 def test_diff_knows_the_columns_of_versions_before_the_older_one(folder: Path) -> None:
@@ -182,7 +182,7 @@ def test_diff_knows_the_columns_of_versions_before_the_older_one(folder: Path) -
     fewer = HEAD + "message Event { string user = 1; }"
     again = HEAD + "message Event { string user = 1; string score = 2; }"
     older, newer = (registry.register("chess", text, "games/chess.proto", ()) for text in (fewer, again))
-    difference = told("diff", str(older), str(newer))
+    difference = json_of("diff", str(older), str(newer))
     assert difference["conflicts"] == ["Column score is INT, the schema writes STRING"]
 
 
@@ -191,7 +191,7 @@ def test_a_file_that_only_adds_breaks_nothing(folder: Path) -> None:
     result = run("check", file)
     assert result.exit_code == ExitCode.OK
     assert result.stdout.splitlines()[-1] == f"{file} breaks nothing; subjects compared: 1"
-    (subject,) = told("check", file)["subjects"]
+    (subject,) = json_of("check", file)["subjects"]
     assert (subject["subject"], subject["version"], subject["added"]) == ("chess", 2, ["rated"])
 
 
@@ -199,7 +199,7 @@ def test_a_file_that_changes_a_type_breaks_the_game_and_says_where(folder: Path)
     file = changed(folder, TWO.replace("int32 score", "string score"))
     result = run("check", file)
     assert result.exit_code == ExitCode.GAMES_FAILED
-    outcome = told("check", file)
+    outcome = json_of("check", file)
     assert outcome["breaks"] is True
     ((change,),) = [subject["changes"] for subject in outcome["subjects"]]
     assert (change["path"], change["kind"], change["wire"]) == ("score", "TYPE_CHANGED", "incompatible")
@@ -210,14 +210,14 @@ def test_a_file_that_changes_a_type_breaks_the_game_and_says_where(folder: Path)
 
 
 def test_a_file_is_compared_with_the_subjects_of_its_messages_only(folder: Path) -> None:
-    assert [one["subject"] for one in told("check", changed(folder, TWO))["subjects"]] == ["chess"]
+    assert [one["subject"] for one in json_of("check", changed(folder, TWO))["subjects"]] == ["chess"]
     other = changed(folder, 'syntax = "proto3"; package games.new; message Event {}', "new.proto")
     result = run("check", other)
     assert (result.exit_code, result.stdout) == (ExitCode.OK, "no subject holds a message of new.proto\n")
 
 
 def test_a_subject_that_is_named_is_compared_whatever_it_holds(folder: Path) -> None:
-    (subject,) = told("check", changed(folder, TWO), "--subject", "go-value")["subjects"]
+    (subject,) = json_of("check", changed(folder, TWO), "--subject", "go-value")["subjects"]
     assert (subject["subject"], subject["breaks"]) == ("go-value", True)
     assert [change["kind"] for change in subject["changes"]][:1] == ["MESSAGE_TYPE_CHANGED"]
 
@@ -225,12 +225,12 @@ def test_a_subject_that_is_named_is_compared_whatever_it_holds(folder: Path) -> 
 def test_a_game_is_its_subject_with_or_without_value(folder: Path) -> None:
     file = changed(folder, PLACED, "new/games/go.proto")
     changed(folder, SHARED.replace("double", "float"), "new/shared/place.proto")
-    (subject,) = told("check", file, "--game", "go")["subjects"]
+    (subject,) = json_of("check", file, "--game", "go")["subjects"]
     assert [(change["path"], change["kind"]) for change in subject["changes"]] == [
         ("at.x", "TYPE_CHANGED"),
         ("at.y", "TYPE_CHANGED"),
     ]
-    assert told("check", file, "--game", "chess")["subjects"] == []
+    assert json_of("check", file, "--game", "chess")["subjects"] == []
     refused = run("check", file, "--game", "nix").exception
     assert isinstance(refused, SettingsInvalid)
     assert refused.message == "The registry has no subject of 'nix'."
@@ -238,18 +238,18 @@ def test_a_game_is_its_subject_with_or_without_value(folder: Path) -> None:
 
 def test_a_changed_import_breaks_the_games_that_use_it(folder: Path) -> None:
     file = changed(folder, SHARED.replace("double y", "string y"), "new/shared/place.proto")
-    (subject,) = told("check", file)["subjects"]
+    (subject,) = json_of("check", file)["subjects"]
     assert (subject["subject"], subject["message"], subject["breaks"]) == ("go-value", "games.go.Event", True)
     assert [(change["path"], change["kind"]) for change in subject["changes"]] == [("at.y", "TYPE_CHANGED")]
     # the same name in another folder is another file
-    assert told("check", changed(folder, SHARED, "new/place.proto"))["subjects"] == []
+    assert json_of("check", changed(folder, SHARED, "new/place.proto"))["subjects"] == []
 
 
 def test_an_import_without_the_message_that_a_game_uses_breaks_it(folder: Path) -> None:
     file = changed(folder, SHARED.replace("Place", "Spot"), "new/shared/place.proto")
     result = run("check", file)
     assert result.exit_code == ExitCode.GAMES_FAILED
-    (subject,) = told("check", file)["subjects"]
+    (subject,) = json_of("check", file)["subjects"]
     assert subject["problem"].startswith("it does not compile any more: games/go.proto:1:")
 
 
@@ -270,11 +270,11 @@ def test_imports_are_found_below_the_roots_that_are_named(folder: Path) -> None:
 def test_the_message_that_the_settings_name_is_the_one_that_counts(folder: Path) -> None:
     setting = "registry:\n  messages: {chess: games.chess.Event.Device}\n"
     (folder / "demux.yml").write_text(setting, encoding="utf-8")
-    assert {one["message"] for one in told("list")["schemas"] if one["subject"] == "chess"} == {
+    assert {one["message"] for one in json_of("list")["schemas"] if one["subject"] == "chess"} == {
         "games.chess.Event.Device"
     }
-    assert told("diff", "1", "2")["changes"] == []
-    (subject,) = told("check", changed(folder, TWO.replace("string model", "int32 model")))["subjects"]
+    assert json_of("diff", "1", "2")["changes"] == []
+    (subject,) = json_of("check", changed(folder, TWO.replace("string model", "int32 model")))["subjects"]
     assert [change["path"] for change in subject["changes"]] == ["model"]
 
 

@@ -21,7 +21,7 @@ from demux.core.root.layout import Layout
 from demux.core.streaming.bronze_offset import BronzeOffset
 from demux.core.tables import DROPPED, QUARANTINE, SILVER_ORIGIN
 from demux.operations.erasure import requests
-from demux.operations.erasure.requests import ErasureRequest, carry_out, unfinished, write_down
+from demux.operations.erasure.requests import ErasureRequest, carry_out, unfinished_requests, write_down
 from demux.operations.erasure.results import ALL_READ, RemovedRows
 from demux.operations.erasure.search import SearchScope, search_game
 from demux.operations.predicate.parser import parse
@@ -140,7 +140,7 @@ def test_what_was_dropped_from_quarantine_is_searched_in_bronze(layout: Layout) 
     write(layout.dropped, DROPPED, [{**dropped, **position(2)}, {**dropped, **position(3)}])
     deltalake.DeltaTable(layout.quarantine).delete("offset IN (2, 3)")
     with search_game(scope(layout), GAME, ALL_READ) as search:
-        assert (search.found.quarantine, search.found.bronze, search.found.unreadable) == (0, 4, 2)
+        assert (search.result.quarantine, search.result.bronze, search.result.unreadable) == (0, 4, 2)
         assert search.rows is not None
         rows = [row for batch in search.rows for row in batch.to_pylist()]
     assert sorted((row["offset"], row["batch_id"]) for row in rows) == [(0, 0), (2, 0), (4, 0), (4, 1)]
@@ -148,14 +148,14 @@ def test_what_was_dropped_from_quarantine_is_searched_in_bronze(layout: Layout) 
 
 def test_rows_that_their_game_has_not_read_stay(layout: Layout) -> None:
     with search_game(scope(layout), GAME, 0) as search:
-        assert (search.found.unsearched, search.found.bronze) == (3, 3)
+        assert (search.result.unsearched, search.result.bronze) == (3, 3)
         assert search.rows is not None
         rows = [row for batch in search.rows for row in batch.to_pylist()]
     # of the record that bronze has twice, the copy that is read
     assert sorted((row["offset"], row["batch_id"]) for row in rows) == [(0, 0), (2, 0), (4, 0)]
     with search_game(scope(layout), GAME, -1) as search:
         # all of it waits
-        assert (search.found.rows, search.rows, search.found.unsearched) == (0, None, 8)
+        assert (search.result.rows, search.rows, search.result.unsearched) == (0, None, 8)
 
 
 def test_a_copy_that_was_read_after_the_request_was_written_down_goes_too(layout: Layout) -> None:
@@ -163,10 +163,10 @@ def test_a_copy_that_was_read_after_the_request_was_written_down_goes_too(layout
     with search_game(scope(layout), GAME, 0) as search:
         assert search.rows is not None
         write_down(None, layout, request, search.rows, MOMENT)
-    assert unfinished(None, layout) == (request,)
+    assert unfinished_requests(None, layout) == (request,)
     removed = carry_out(None, layout, request, ALL_READ)
     assert removed == RemovedRows("a", GAME, silver=3, bronze=4, quarantine=1)
-    assert unfinished(None, layout) == ()
+    assert unfinished_requests(None, layout) == ()
     assert carry_out(None, layout, request, ALL_READ) == RemovedRows("a", GAME, 0, 0, 0)
     assert sorted(batch for _, batch in read(layout.removed, "offset", "batch_id")) == [0, 0, 0, 1]
 

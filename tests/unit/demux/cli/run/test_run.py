@@ -19,6 +19,7 @@ from demux.cli.run.run import exit_code
 from demux.core.control.games_and_rounds import Control, TaskRecord
 from demux.core.errors import (
     CheckpointLost,
+    ConcurrentChange,
     DemuxError,
     ExitCode,
     GameUnknown,
@@ -26,7 +27,6 @@ from demux.core.errors import (
     RootLocked,
     SettingsInvalid,
     StorageFailed,
-    TaskInterrupted,
 )
 from demux.core.names import game_key
 from demux.core.reports import GameReport, IngestReport
@@ -65,7 +65,7 @@ def round_of(*errors: type[DemuxError] | None, complete: bool = True) -> Round:
         (round_of(None, CheckpointLost), ExitCode.GAMES_FAILED),
         (round_of(None, StorageFailed), ExitCode.GAMES_FAILED),
         (round_of(None, RegistryUnavailable), ExitCode.TRANSIENT),
-        (round_of(TaskInterrupted, RootLocked), ExitCode.TRANSIENT),
+        (round_of(ConcurrentChange, RootLocked), ExitCode.TRANSIENT),
         (round_of(RegistryUnavailable, CheckpointLost), ExitCode.GAMES_FAILED),
         (round_of(None, complete=False), ExitCode.INTERRUPTED),
         (round_of(None, CheckpointLost, complete=False), ExitCode.GAMES_FAILED),
@@ -90,7 +90,7 @@ def test_games_that_were_stopped_before_they_began_are_an_interruption(
         )
 
     monkeypatch.setattr(flow, "command_context", stopped)
-    monkeypatch.setattr(flow, "_found", lambda place, wanted, ignore_unknown: list(wanted))
+    monkeypatch.setattr(flow, "_find_games", lambda place, wanted, ignore_unknown: list(wanted))
     with pytest.raises(typer.Exit) as end:
         flow.deserialize(
             Settings(), games=["chess", "chess"], keys=["go"], json=False, wait=False, ignore_unknown=False

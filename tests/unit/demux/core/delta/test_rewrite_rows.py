@@ -18,7 +18,7 @@ from demux.core.delta.commit import Replacement, append_after
 from demux.core.delta.parquet_writer import TableFile, append_files
 from demux.core.delta.rewrite_rows import chosen_rows, delete_rows, open_to_replace, replace_beside
 from demux.core.delta.scan import sizes_of
-from demux.core.errors import TaskInterrupted
+from demux.core.errors import ConcurrentChange
 from demux.core.storage.files import Storage
 
 NAME = Struct((Column("name", Primitive.STRING),))
@@ -116,7 +116,7 @@ def test_files_that_others_replaced_meanwhile_are_looked_at_again(path: str, mon
 
 def test_a_table_that_others_rewrite_all_the_time_is_left_as_it_is(path: str, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(Replacement, "commit", lambda *_: False)
-    with pytest.raises(TaskInterrupted, match="all the time"):
+    with pytest.raises(ConcurrentChange, match="all the time"):
         delete_rows(Storage(), path, is_one_of("ann"), NAME)
     assert names_in(path) == [None, "ann", "ann", "bob", "cid"]
     assert len([*Path(path).glob("*.parquet")]) == 3

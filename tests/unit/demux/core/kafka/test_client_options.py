@@ -37,7 +37,7 @@ def test_without_security_there_is_an_address_and_nothing_secret() -> None:
     plain = {"bootstrap.servers": "a:1,b:2", "security.protocol": "PLAINTEXT"}
     settings = kafka(bootstrap_servers="a:1,b:2")
     assert (librdkafka_options(settings, {}).plain, librdkafka_options(settings, {}).secret) == (plain, {})
-    assert java_options(settings, {}).revealed() == {f"kafka.{name}": value for name, value in plain.items()}
+    assert java_options(settings, {}).reveal() == {f"kafka.{name}": value for name, value in plain.items()}
 
 
 def test_a_login_for_librdkafka_has_the_password_apart() -> None:
@@ -49,7 +49,7 @@ def test_a_login_for_librdkafka_has_the_password_apart() -> None:
         "sasl.username": "alice",
     }
     assert options.secret == {"sasl.password": PLANTED}
-    assert options.revealed() == {**options.plain, **options.secret}
+    assert options.reveal() == {**options.plain, **options.secret}
 
 
 def test_what_a_plan_says_of_secrets_is_found_whatever_they_hold() -> None:
@@ -86,7 +86,7 @@ def test_no_secret_is_in_what_is_printed(make: Any) -> None:
         keystore="k.p12", keystore_password="secret:env/KEY", options={"ssl.key.password": "secret:env/KEY"}
     )
     options = make(settings, {"PW": "planted-1", "KEY": "planted-2"})
-    assert "planted-1" in "".join(options.revealed().values())
+    assert "planted-1" in "".join(options.reveal().values())
     assert [text for text in (repr(options), str(options), repr(settings)) if "planted" in text] == []
 
 
@@ -143,8 +143,8 @@ def test_stores_that_both_clients_read(
 ) -> None:
     settings = kafka(security_protocol="SSL", **stores)
     ssl = {"bootstrap.servers": "127.0.0.1:9092", "security.protocol": "SSL"}
-    assert librdkafka_options(settings, SECRETS).revealed() == {**ssl, **librdkafka}
-    assert java_options(settings, SECRETS).revealed() == {f"kafka.{k}": v for k, v in {**ssl, **java}.items()}
+    assert librdkafka_options(settings, SECRETS).reveal() == {**ssl, **librdkafka}
+    assert java_options(settings, SECRETS).reveal() == {f"kafka.{k}": v for k, v in {**ssl, **java}.items()}
 
 
 @pytest.mark.parametrize("ending", ["p12", "pfx", "jks"])
@@ -304,7 +304,7 @@ def test_librdkafka_gets_only_options_that_it_knows() -> None:
 @pytest.mark.parametrize("settings", [scram(), scram(sasl_mechanism="PLAIN")])
 def test_librdkafka_takes_the_options_of_a_login(settings: KafkaSettings) -> None:
     # a name or value that it does not know is an error of the constructor
-    assert Producer({**librdkafka_options(settings, SECRETS).revealed(), "log_level": 0}) is not None
+    assert Producer({**librdkafka_options(settings, SECRETS).reveal(), "log_level": 0}) is not None
 
 
 def test_librdkafka_takes_every_option_that_is_passed_on() -> None:

@@ -105,8 +105,8 @@ ACL = KafkaReason("TOPIC_AUTHORIZATION_FAILED", "Broker: Topic authorization fai
 def test_each_kind_of_failure_has_its_own_error_and_sentence(
     reason: KafkaReason, kind: type[DemuxError], cause: str
 ) -> None:
-    told = error_of(KAFKA, "create topic t", reason)
-    assert (type(told), told.message) == (kind, cause)
+    error = error_of(KAFKA, "create topic t", reason)
+    assert (type(error), error.message) == (kind, cause)
 
 
 def test_who_may_not_is_named_with_and_without_a_login() -> None:

@@ -145,8 +145,8 @@ def test_a_field_that_cannot_be_used_says_why(file: Path, key: str, field: str, 
 
 
 def test_all_mistakes_are_told_at_once(file: Path) -> None:
-    told = mistakes(file, game_field="x", schema_id_field="score", payload_field="title").split("\n")
-    assert [line.partition(":")[0] for line in told] == [
+    reasons = mistakes(file, game_field="x", schema_id_field="score", payload_field="title").split("\n")
+    assert [line.partition(":")[0] for line in reasons] == [
         "wrapper.game_field",
         "wrapper.schema_id_field",
         "wrapper.payload_field",
@@ -154,8 +154,8 @@ def test_all_mistakes_are_told_at_once(file: Path) -> None:
 
 
 def test_a_message_that_is_not_there_is_told_with_the_nearest_name(file: Path) -> None:
-    told = mistakes(file, message="acme.Envelop")
-    assert told == "wrapper: envelope.proto has no message 'acme.Envelop'; the nearest name is 'acme.Envelope'"
+    reasons = mistakes(file, message="acme.Envelop")
+    assert reasons == "wrapper: envelope.proto has no message 'acme.Envelop'; the nearest name is 'acme.Envelope'"
 
 
 @pytest.mark.parametrize(

@@ -9,14 +9,18 @@ from pathlib import Path
 import pytest
 
 from demux.core.errors import RootLocked, StorageFailed
-from demux.core.root.lock import is_elsewhere, locked, table_lock
+from demux.core.root.lock import hold_root, is_elsewhere, table_lock
 
 PATIENCE_S = 30.0
 
 
 def test_the_second_command_is_refused_and_told_who_is_at_work(tmp_path: Path) -> None:
     root = str(tmp_path)
-    with locked(root, "run", wait=False), pytest.raises(RootLocked) as refused, locked(root, "ingest", wait=False):
+    with (
+        hold_root(root, "run", wait=False),
+        pytest.raises(RootLocked) as refused,
+        hold_root(root, "ingest", wait=False),
+    ):
         pass
     assert refused.value.message == f"`demux run` (process {os.getpid()}) is at work on {root}."
     assert "--wait" in refused.value.remedy
@@ -24,9 +28,9 @@ def test_the_second_command_is_refused_and_told_who_is_at_work(tmp_path: Path) -
 
 def test_a_root_is_free_again_after_the_command_and_after_a_failure(tmp_path: Path) -> None:
     for _ in range(2):
-        with pytest.raises(ValueError, match="in the middle"), locked(str(tmp_path), "run", wait=False):
+        with pytest.raises(ValueError, match="in the middle"), hold_root(str(tmp_path), "run", wait=False):
             raise ValueError("in the middle")
-    with locked(str(tmp_path), "run", wait=False):
+    with hold_root(str(tmp_path), "run", wait=False):
         pass
 
 
@@ -36,11 +40,11 @@ def test_a_command_that_waits_begins_when_the_first_one_ends(tmp_path: Path) -> 
 
     def second() -> None:
         waits.set()
-        with locked(str(tmp_path), "ingest", wait=True):
+        with hold_root(str(tmp_path), "ingest", wait=True):
             order.append("second")
 
     thread = threading.Thread(target=second)
-    with locked(str(tmp_path), "run", wait=False):
+    with hold_root(str(tmp_path), "run", wait=False):
         thread.start()
         assert waits.wait(PATIENCE_S)
         order.append("first")
@@ -49,12 +53,12 @@ def test_a_command_that_waits_begins_when_the_first_one_ends(tmp_path: Path) -> 
 
 
 def test_two_roots_do_not_know_of_each_other(tmp_path: Path) -> None:
-    with locked(str(tmp_path / "a"), "run", wait=False), locked(str(tmp_path / "b"), "run", wait=False):
+    with hold_root(str(tmp_path / "a"), "run", wait=False), hold_root(str(tmp_path / "b"), "run", wait=False):
         assert sorted(path.name for path in tmp_path.iterdir()) == ["a", "b"]
 
 
 def test_a_root_that_is_not_there_is_made_with_its_parents(tmp_path: Path) -> None:
-    with locked(str(tmp_path / "deep" / "root"), "run", wait=False):
+    with hold_root(str(tmp_path / "deep" / "root"), "run", wait=False):
         assert (tmp_path / "deep" / "root").is_dir()
 
 
@@ -64,7 +68,7 @@ def test_a_root_elsewhere_has_no_lock_and_no_folder_here(
 ) -> None:
     monkeypatch.setattr("platform.system", lambda: "Linux")
     monkeypatch.chdir(tmp_path)
-    with locked(root, "run", wait=False), locked(root, "run", wait=False):
+    with hold_root(root, "run", wait=False), hold_root(root, "run", wait=False):
         assert list(tmp_path.iterdir()) == []
     assert not Path("/Volumes").exists()
 
@@ -89,7 +93,7 @@ def test_a_volume_is_elsewhere_but_on_a_mac_it_is_a_disk(
 def test_a_root_that_cannot_be_a_folder_is_a_failure_of_the_storage(tmp_path: Path) -> None:
     file = tmp_path / "file"
     file.write_text("here first", encoding="utf-8")
-    with pytest.raises(StorageFailed) as failed, locked(str(file / "root"), "run", wait=False):
+    with pytest.raises(StorageFailed) as failed, hold_root(str(file / "root"), "run", wait=False):
         pass
     assert failed.value.message == f"The root {file / 'root'} cannot be written: Not a directory."
     assert file.read_text(encoding="utf-8") == "here first"
@@ -97,19 +101,19 @@ def test_a_root_that_cannot_be_a_folder_is_a_failure_of_the_storage(tmp_path: Pa
 
 def test_a_holder_that_cannot_be_written_leaves_the_root_free(tmp_path: Path) -> None:
     (tmp_path / ".demux.holder").mkdir()
-    with pytest.raises(StorageFailed) as failed, locked(str(tmp_path), "run", wait=False):
+    with pytest.raises(StorageFailed) as failed, hold_root(str(tmp_path), "run", wait=False):
         pass
     assert failed.value.message == f"The root {tmp_path} cannot be written: Is a directory."
     (tmp_path / ".demux.holder").rmdir()
-    with locked(str(tmp_path), "run", wait=False):
+    with hold_root(str(tmp_path), "run", wait=False):
         pass
 
 
 def test_a_holder_that_cannot_be_read_is_another_command(tmp_path: Path) -> None:
     root = str(tmp_path)
-    with locked(root, "run", wait=False):
+    with hold_root(root, "run", wait=False):
         (tmp_path / ".demux.holder").unlink()
-        with pytest.raises(RootLocked, match="Another command is at work"), locked(root, "run", wait=False):
+        with pytest.raises(RootLocked, match="Another command is at work"), hold_root(root, "run", wait=False):
             pass
 
 

@@ -11,13 +11,13 @@ from pathlib import Path
 import pytest
 
 from demux.core.errors import RootLocked
-from demux.core.root.lock import Access, Hold, locked
+from demux.core.root.lock import Access, Hold, hold_root
 
 PATIENCE_S = 30.0
 
 
 def step(root: str, command: str) -> AbstractContextManager[Hold]:
-    return locked(root, command, wait=False, access=Access.TURNS)
+    return hold_root(root, command, wait=False, access=Access.TURNS)
 
 
 @contextmanager
@@ -30,12 +30,12 @@ def another_thread(work: threading.Thread) -> Iterator[None]:
 
 def test_a_command_in_its_pause_lets_those_in_who_take_turns_and_nobody_of_its_own_kind(tmp_path: Path) -> None:
     root, stop = str(tmp_path), threading.Event()
-    with locked(root, "run", wait=False) as run:
+    with hold_root(root, "run", wait=False) as run:
         before = run.visits
         with run.away(stop):
             with step(root, "maintain"):
                 pass
-            with pytest.raises(RootLocked) as refused, locked(root, "destroy", wait=False):
+            with pytest.raises(RootLocked) as refused, hold_root(root, "destroy", wait=False):
                 pass
             assert refused.value.message == f"`demux run` (process {os.getpid()}) is at work on {root}."
         assert run.visits == before + 1
@@ -46,7 +46,7 @@ def test_a_command_in_its_pause_lets_those_in_who_take_turns_and_nobody_of_its_o
 
 def test_whoever_takes_turns_is_kept_out_of_a_step_and_told_who_is_in_it(tmp_path: Path) -> None:
     root = str(tmp_path)
-    with locked(root, "run", wait=False), pytest.raises(RootLocked, match="`demux run`"), step(root, "maintain"):
+    with hold_root(root, "run", wait=False), pytest.raises(RootLocked, match="`demux run`"), step(root, "maintain"):
         pass
     with step(root, "forget"), pytest.raises(RootLocked, match="`demux forget`"), step(root, "maintain"):
         pass
@@ -56,10 +56,10 @@ def test_who_waits_has_the_next_turn_however_short_the_pause_is(tmp_path: Path) 
     root, stop, order = str(tmp_path), threading.Event(), list[str]()
 
     def waiting() -> None:
-        with locked(root, "maintain", wait=True, access=Access.TURNS):
+        with hold_root(root, "maintain", wait=True, access=Access.TURNS):
             order.append("maintain")
 
-    with locked(root, "run", wait=False) as run, another_thread(threading.Thread(target=waiting)):
+    with hold_root(root, "run", wait=False) as run, another_thread(threading.Thread(target=waiting)):
         # it stands at the door once somebody else cannot
         while not order:
             with run.away(stop):
@@ -72,10 +72,10 @@ def test_who_holds_the_root_knows_whether_somebody_waits_for_it(tmp_path: Path) 
     root, stop = str(tmp_path), threading.Event()
 
     def waiting() -> None:
-        with locked(root, "maintain", wait=True, access=Access.TURNS):
+        with hold_root(root, "maintain", wait=True, access=Access.TURNS):
             pass
 
-    with locked(root, "run", wait=False) as run:
+    with hold_root(root, "run", wait=False) as run:
         before = run.visits
         assert not run.is_wanted()
         with another_thread(threading.Thread(target=waiting)):
@@ -93,7 +93,7 @@ def test_steps_of_two_commands_never_overlap(tmp_path: Path) -> None:
 
     def command(name: str) -> None:
         nonlocal inside, most, steps
-        with locked(root, name, wait=True, access=Access.TURNS) as hold:
+        with hold_root(root, name, wait=True, access=Access.TURNS) as hold:
             for _ in range(5):
                 with count:
                     inside, steps = inside + 1, steps + 1
@@ -113,7 +113,7 @@ def test_steps_of_two_commands_never_overlap(tmp_path: Path) -> None:
 
 def test_a_command_that_is_to_stop_does_not_wait_for_the_step_of_another(tmp_path: Path) -> None:
     root, stop = str(tmp_path), threading.Event()
-    with locked(root, "run", wait=False) as run:
+    with hold_root(root, "run", wait=False) as run:
         away = run.away(stop)
         away.__enter__()
         with step(root, "rebuild"):
@@ -123,21 +123,21 @@ def test_a_command_that_is_to_stop_does_not_wait_for_the_step_of_another(tmp_pat
             # whoever waits at the door is let in, and nobody else has the root
             with pytest.raises(RootLocked, match="`demux rebuild`"), step(root, "maintain"):
                 pass
-    with locked(root, "run", wait=False):
+    with hold_root(root, "run", wait=False):
         pass
 
 
 def test_a_command_that_only_looks_is_never_kept_out(tmp_path: Path) -> None:
     root = str(tmp_path)
-    looking = locked(root, "status", wait=False, access=Access.LOOK)
-    with locked(root, "run", wait=False), looking as look, look.away(threading.Event()):
+    looking = hold_root(root, "status", wait=False, access=Access.LOOK)
+    with hold_root(root, "run", wait=False), looking as look, look.away(threading.Event()):
         assert look.visits == 0
 
 
 def test_a_root_elsewhere_has_no_turns(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.chdir(tmp_path)
     root = "s3://bucket/root"
-    with locked(root, "run", wait=False) as run, run.away(threading.Event()), step(root, "maintain") as other:
+    with hold_root(root, "run", wait=False) as run, run.away(threading.Event()), step(root, "maintain") as other:
         pass
     assert run.visits == other.visits == 0
     assert list(tmp_path.iterdir()) == []

@@ -11,7 +11,7 @@ from demux.core.settings.settings import Settings
 TEXT = 'syntax = "proto3"; message M {}'
 
 
-def told(**sections: object) -> tuple[str, ...]:
+def unused(**sections: object) -> tuple[str, ...]:
     settings = Settings.model_validate(sections)
     return unused_names(settings, Registries(settings, {}))
 
@@ -26,7 +26,7 @@ def folder(path: Path, *subjects: str) -> dict[str, object]:
 def test_each_subject_that_its_own_registry_lacks_is_told_with_the_nearest_name(tmp_path: Path) -> None:
     default = folder(tmp_path / "default", "chess-value") | {"messages": {"chess-valeu": "M", "chess-value": "M"}}
     asia = folder(tmp_path / "asia", "go") | {"games": ["go*"], "messages": {"chess-value": "M"}}
-    assert told(
+    assert unused(
         registry=default, registries={"asia": asia}, games={"subjects_of": {"gomoku": ["go", "xo"], "ludo": ["go"]}}
     ) == (
         "registry.messages names the subject 'chess-valeu', which the registry does not have, so it never applies; the "
@@ -40,5 +40,5 @@ def test_each_subject_that_its_own_registry_lacks_is_told_with_the_nearest_name(
 
 def test_without_such_settings_no_registry_is_asked_and_one_that_is_not_there_is_passed_over(tmp_path: Path) -> None:
     nowhere = {"path": str(tmp_path / "no")}
-    assert told(registry=nowhere) == ()
-    assert told(registry=nowhere | {"messages": {"a": "M"}}) == ()
+    assert unused(registry=nowhere) == ()
+    assert unused(registry=nowhere | {"messages": {"a": "M"}}) == ()

@@ -10,7 +10,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from demux.core.columns.arrow import MAX_BATCH_BYTES, MAX_BATCH_ROWS
-from demux.core.spark.map_in_arrow import Sizes, gathered, rows_per_batch
+from demux.core.spark.map_in_arrow import Sizes, merge_small_batches, rows_per_batch
 
 MIB = 2**20
 
@@ -58,7 +58,7 @@ def numbers(start: int, count: int, size: int = 1) -> pa.RecordBatch:
 @given(st.lists(st.integers(0, 6_000)))
 def test_gathered_rows_are_the_same_in_order_in_batches_that_are_worth_their_price(lengths: list[int]) -> None:
     starts = [sum(lengths[:at]) for at in range(len(lengths))]
-    batches = list(gathered(numbers(start, count) for start, count in zip(starts, lengths, strict=True)))
+    batches = list(merge_small_batches(numbers(start, count) for start, count in zip(starts, lengths, strict=True)))
     assert list(chain.from_iterable(batch.column("n").to_pylist() for batch in batches)) == list(range(sum(lengths)))
     assert all(len(batch) >= MAX_BATCH_ROWS for batch in batches[:-1])
     assert all(0 < len(batch) < 2 * MAX_BATCH_ROWS for batch in batches)
@@ -72,7 +72,7 @@ def test_a_batch_that_is_large_enough_is_passed_on_as_it_is_and_at_once() -> Non
             taken.append(len(batch))
             yield batch
 
-    results = gathered(batches())  # type: ignore[arg-type]
+    results = merge_small_batches(batches())  # type: ignore[arg-type]
     assert len(next(results)) == 10_000
     assert taken == [10_000]
     assert len(next(results)) == 3

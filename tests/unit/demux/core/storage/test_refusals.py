@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from demux.core.error_mapping import named
+from demux.core.error_mapping import as_demux_error
 from demux.core.errors import ErrorKind
 from demux.core.storage.refusals import refusal, refusal_in
 
@@ -12,7 +12,7 @@ from demux.core.storage.refusals import refusal, refusal_in
 @pytest.mark.parametrize(
     ("kind", "text", "condition", "passes", "words"),
     [
-        ("GenericError", "503 SlowDown\n\nDebug source: …", "TASK_INTERRUPTED", ErrorKind.TRANSIENT, "503 SlowDown"),
+        ("GenericError", "503 SlowDown\n\nDebug source: …", "SERVICE_UNAVAILABLE", ErrorKind.TRANSIENT, "503 SlowDown"),
         ("GenericError", "… NoSuchBucket …", "STORAGE_FAILED", ErrorKind.TERMINAL, "the bucket does not exist"),
         ("PermissionDeniedError", "403", "STORAGE_FAILED", ErrorKind.TERMINAL, "Check the credentials"),
         (
@@ -91,7 +91,7 @@ def test_all_that_a_client_says_is_in_one_line_without_colours_and_its_own_sourc
     ],
 )
 def test_what_other_clients_say_of_a_store_is_said_in_the_same_words(text: str, cause: str, kind: ErrorKind) -> None:
-    error = named(OSError(text))
+    error = as_demux_error(OSError(text))
     assert error.message.startswith(cause)
     assert error.kind is kind
 

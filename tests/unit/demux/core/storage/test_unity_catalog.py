@@ -10,7 +10,7 @@ from typing import Any
 
 import pytest
 
-from demux.core.errors import StorageFailed, TaskInterrupted
+from demux.core.errors import ServiceUnavailable, StorageFailed
 from demux.core.settings.settings import Settings
 from demux.core.storage.unity_catalog import (
     TemporaryCredentials,
@@ -64,7 +64,7 @@ def test_a_workspace_that_fails_or_is_not_there_may_be_asked_again(
 ) -> None:
     for way in (Way.UNAVAILABLE, Way.THROTTLED, Way.RESET):
         workspace.faults.plan(Fault(way, path="temporary-path-credentials"))
-        with pytest.raises(TaskInterrupted, match="did not answer when it was asked for credentials of s3://demux/"):
+        with pytest.raises(ServiceUnavailable, match="did not answer when it was asked for credentials of s3://demux/"):
             UnityCatalogPath(url(tmp_path)).credentials()
     monkeypatch.setenv("DATABRICKS_TOKEN", "other")
     with pytest.raises(StorageFailed, match="Invalid access token"):
@@ -113,14 +113,14 @@ def test_known_ones_are_used_while_they_last_where_the_workspace_does_not_answer
     def ask(of: str) -> TemporaryCredentials:
         found = answers.pop(0)
         if found is None:
-            raise TaskInterrupted("It does not answer.", "Again.")
+            raise ServiceUnavailable("It does not answer.", "Again.")
         return found
 
     cache = _CredentialCache(ask)
     assert cache.of("s3://b/r").values == cache.of("s3://b/r").values == {"sas_token": "a"}
     answers += [TemporaryCredentials({"sas_token": "b"}, 0.0, 0.0), None]
     assert cache.of("s3://b/r").values == {"sas_token": "b"}
-    with pytest.raises(TaskInterrupted):
+    with pytest.raises(ServiceUnavailable):
         cache.of("s3://b/r")
 
 

@@ -122,12 +122,12 @@ def test_every_account_adds_up_whatever_is_wrong(places: RecordLocations) -> Non
 def test_accounts_and_differences_tell_of_every_row(found: list[tuple[str, RecordLocations, int]]) -> None:
     tallies = [tally(game, places, batch=batch if places.bronze else None) for game, places, batch in found]
     for grain in Grain:
-        told = accounts(tallies, grain)
-        assert sum(account.bronze for account in told) == sum(places.bronze for _, places, _ in found)
-        assert sum(account.silver for account in told) == sum(places.silver for _, places, _ in found)
-        wrong = sum(account.missing + account.surplus for account in told)
+        totals = accounts(tallies, grain)
+        assert sum(account.bronze for account in totals) == sum(places.bronze for _, places, _ in found)
+        assert sum(account.silver for account in totals) == sum(places.silver for _, places, _ in found)
+        wrong = sum(account.missing + account.surplus for account in totals)
         assert wrong == sum(one.rows for one in differences(tallies))
-        assert all(account.balances for account in told) == (not differences(tallies))
+        assert all(account.balances for account in totals) == (not differences(tallies))
 
 
 MISTAKES = ("lose", "double", "both", "stray", "none", "wait")

@@ -21,18 +21,18 @@ _SAMPLE = re.compile(rf"([a-z_]+)(?:\{{({_LABEL}(?:,{_LABEL})*)\}})? (-?[0-9.]+(
 def read(text: str) -> dict[Series, float]:
     """Every sample; fails on what the format or its conventions do not allow."""
     found: dict[Series, float] = {}
-    told: dict[str, str] = {}
+    kinds: dict[str, str] = {}
     family = ""
     assert text.endswith("\n")
     for line in text[:-1].split("\n"):
         if line.startswith("# HELP "):
             family, _, sentence = line.removeprefix("# HELP ").partition(" ")
             assert sentence.endswith(".")
-            assert family not in told
+            assert family not in kinds
         elif line.startswith("# TYPE "):
             name, kind = line.removeprefix("# TYPE ").split(" ")
             assert name == family
-            told[name] = kind
+            kinds[name] = kind
             # the conventions: counters end in _total, and nothing else does
             assert (kind == "counter") == name.endswith("_total")
         else:

@@ -13,7 +13,7 @@ from demux.core.errors import DemuxError, ErrorKind, SettingsInvalid, WorkspaceR
 from demux.core.http.client import Tries
 from demux.core.http.failures import HttpRejected
 from install_workflow.databricks.api.client import WorkspaceConnection
-from install_workflow.databricks.api.errors import Denied, Missing, refused
+from install_workflow.databricks.api.errors import Denied, Missing, refusal_error
 from install_workflow.databricks.api.workspace_files import remove, upload
 from install_workflow.databricks.apply.apply_jobs import apply
 from install_workflow.databricks.apply.deployment_lock import LEASE, RENEW
@@ -203,7 +203,7 @@ def test_no_permission_to_change_a_job_is_not_mistaken_for_a_deleted_one(
     ],
 )
 def test_a_refusal_is_known_by_status_and_reason(status: int, message: str, kind: type[DemuxError]) -> None:
-    assert type(refused("https://x", "look", HttpRejected(status, message))) is kind
+    assert type(refusal_error("https://x", "look", HttpRejected(status, message))) is kind
 
 
 def test_a_run_as_beside_the_settings_counts_like_one_in_them(

@@ -216,11 +216,11 @@ def test_odd_answers_without_end_are_one_transient_error(
     prepare(fake, connection)
     for name, answer in odd_answers(kind).items():
         fake.faults.plan(Fault(Way.OTHER, method=method, path=path, answer=answer, times=ALWAYS))
-        with pytest.raises(WorkspaceUnavailable) as told:
+        with pytest.raises(WorkspaceUnavailable) as failure:
             call(connection)
-        assert told.value.kind is ErrorKind.TRANSIENT, name
+        assert failure.value.kind is ErrorKind.TRANSIENT, name
         assert len(fake.faults.happened) == TRIES.retries + 1, name
-        assert "\n" not in str(told.value), name
+        assert "\n" not in str(failure.value), name
 
 
 @pytest.mark.parametrize("body", [b"<html></html>", b"[]", b"", b"\xff"])

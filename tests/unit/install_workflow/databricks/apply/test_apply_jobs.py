@@ -10,7 +10,7 @@ from typing import Any
 
 import pytest
 
-from demux.core.errors import DemuxError, TaskInterrupted, WorkspaceUnavailable
+from demux.core.errors import ConcurrentChange, DemuxError, WorkspaceUnavailable
 from demux.core.http.client import Tries
 from install_workflow.databricks.api.client import WorkspaceConnection
 from install_workflow.databricks.apply.apply_jobs import CallMoment, JobStep, apply
@@ -296,7 +296,7 @@ def test_a_job_that_is_deleted_between_plan_and_apply_stops_it_with_a_reason(fak
     workspace = workspace_of(fake)
     plan = plan_of(workspace)
     del fake.jobs.held[1001]
-    with pytest.raises(TaskInterrupted, match="The job 1001 was deleted since the plan was made"):
+    with pytest.raises(ConcurrentChange, match="The job 1001 was deleted since the plan was made"):
         apply(workspace, plan)
 
 

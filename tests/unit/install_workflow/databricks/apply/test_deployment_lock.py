@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 
-from demux.core.errors import DeploymentLocked, PlanRefused, TaskInterrupted
+from demux.core.errors import ConcurrentChange, DeploymentLocked, PlanRefused
 from install_workflow.databricks.apply.deploy import preview_deployment
 from install_workflow.databricks.apply.deployment_lock import LEASE, OnClaim
 from install_workflow.databricks.diff.deployed_games import DiscoveredGames
@@ -156,7 +156,7 @@ def test_who_slept_too_long_makes_no_further_call(
             bob.apply(on_claim=OnClaim.REFUSE if way == "end" else OnClaim.TAKE_OVER)
             fake.calls.clear()
 
-    with pytest.raises(TaskInterrupted, match=LOSERS):
+    with pytest.raises(ConcurrentChange, match=LOSERS):
         ann.apply(tell=sleep)
     assert not any(call.path in CHANGES for call in fake.calls)
     assert newest(fake).claim is None

@@ -9,7 +9,7 @@ from datetime import timedelta
 
 import pytest
 
-from demux.core.errors import DemuxError, DeploymentLocked, TaskInterrupted, WorkspaceUnavailable
+from demux.core.errors import ConcurrentChange, DemuxError, DeploymentLocked, WorkspaceUnavailable
 from install_workflow.databricks.apply.deploy import install, preview_deployment
 from install_workflow.databricks.apply.deployment_lock import OnClaim
 from install_workflow.databricks.diff.deployed_games import DiscoveredGames, PlacementOutcome, deployed_places
@@ -101,7 +101,7 @@ def test_two_installers_at_once_double_nothing_wherever_the_second_one_comes(
             errors["ann"] = error
         ann.connection.before = lambda: None
         for lost in errors.values():
-            assert isinstance(lost, DeploymentLocked | TaskInterrupted), (number, lost)
+            assert isinstance(lost, DeploymentLocked | ConcurrentChange), (number, lost)
             assert re.match(LOSERS, lost.message), number
         outcomes.add(frozenset(errors))
         assert len(errors) < 2, number
@@ -124,7 +124,7 @@ def test_a_destroy_at_any_moment_of_an_apply_leaves_nothing_double_or_half(
                 bob.destroy()
 
         ann.connection.before = before_call(number, come)
-        with suppress(TaskInterrupted):
+        with suppress(ConcurrentChange):
             ann.apply()
         ann.connection.before = lambda: None
         ann.apply()
@@ -145,7 +145,7 @@ def test_a_destroy_and_an_apply_at_any_moment_of_an_apply_leave_nothing_double_o
                 bob.apply()
 
         ann.connection.before = before_call(number, come)
-        with suppress(TaskInterrupted):
+        with suppress(ConcurrentChange):
             ann.apply()
         ann.connection.before = lambda: None
         assert newest(fake).claim is None, number
@@ -165,7 +165,7 @@ def test_a_plan_from_before_a_destroy_is_stale_though_the_record_has_the_same_nu
     bob.apply(settings_of(games))
     jobs, record = dict(fake.jobs.held), newest(fake)
     fake.calls.clear()
-    with pytest.raises(TaskInterrupted, match=LOSERS):
+    with pytest.raises(ConcurrentChange, match=LOSERS):
         install(Workspace(ann.connection), NEW, plan, lambda _: None, turn)
     assert not any(call.path in CHANGES for call in fake.calls)
     assert (fake.jobs.held, newest(fake)) == (jobs, record)
@@ -191,7 +191,7 @@ def test_who_slept_through_a_destroy_and_an_apply_writes_no_record_over_theirs(
         records.append(newest(fake))
         return PlacementOutcome()
 
-    with pytest.raises(TaskInterrupted, match=LOSERS):
+    with pytest.raises(ConcurrentChange, match=LOSERS):
         turn.run("27af", work, lambda: ())
     assert records == [newest(fake)]
     assert records[0].claim is not None
@@ -208,11 +208,11 @@ def test_an_apply_at_any_moment_of_a_destroy_leaves_nothing_double_or_half(
         bob.apply()
 
         def come() -> None:
-            with suppress(DeploymentLocked, TaskInterrupted):
+            with suppress(DeploymentLocked, ConcurrentChange):
                 bob.apply()
 
         ann.connection.before = before_call(number, come)
-        with suppress(TaskInterrupted):
+        with suppress(ConcurrentChange):
             ann.destroy()
         ann.connection.before = lambda: None
         bob.apply()
@@ -397,11 +397,11 @@ def test_who_is_alive_on_the_same_machine_is_waited_for_wherever_the_second_one_
 
         def come(bob: Installer = bob) -> None:
             # `Watched` fails where two work at once
-            with suppress(DeploymentLocked, TaskInterrupted):
+            with suppress(DeploymentLocked, ConcurrentChange):
                 bob.apply()
 
         ann.connection.before = before_call(number, come)
-        with suppress(DeploymentLocked, TaskInterrupted):
+        with suppress(DeploymentLocked, ConcurrentChange):
             ann.apply()
         assert len(fake.jobs.held) == 3, number
         assert newest(fake).claim is None, number

@@ -9,7 +9,7 @@ from demux.core.control.deployment_record import GamePlacement, RecordedGame
 from demux.core.names import names_of
 from install_workflow.databricks.apply.apply_jobs import apply
 from install_workflow.databricks.diff.changes import compare
-from install_workflow.databricks.diff.deployed_games import deployed_places, planned_places, recorded
+from install_workflow.databricks.diff.deployed_games import deployed_places, planned_places, record_placements
 from install_workflow.databricks.jobs.job import DeployedJob
 from tests.support.databricks.jobs import job, task
 
@@ -78,6 +78,6 @@ def test_what_did_not_change_keeps_its_plan_and_time() -> None:
     places = deployed_places([DeployedJob(11, "001", ONE.settings)], ())
     before = [RecordedGame(places[0], "first", NOW)]
     later = NOW + timedelta(days=1)
-    assert recorded(places, before, "second", later) == (before[0], RecordedGame(places[1], "second", later))
+    assert record_placements(places, before, "second", later) == (before[0], RecordedGame(places[1], "second", later))
     moved = deployed_places([DeployedJob(12, "001", ONE.settings)], ())
-    assert {each.plan_id for each in recorded(moved, before, "second", later)} == {"second"}
+    assert {each.plan_id for each in record_placements(moved, before, "second", later)} == {"second"}

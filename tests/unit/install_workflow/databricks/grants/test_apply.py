@@ -7,7 +7,7 @@ from collections.abc import Iterable, Iterator
 
 import pytest
 
-from demux.core.errors import DemuxError, PlanRefused, SettingsInvalid, TaskInterrupted
+from demux.core.errors import ConcurrentChange, DemuxError, PlanRefused, SettingsInvalid
 from demux.core.http.client import Tries
 from demux.core.names import names_of
 from demux.core.settings.loading.loader import load
@@ -316,7 +316,7 @@ def test_of_two_at_once_the_later_one_stops_before_any_change(fake: FakeWorkspac
     apply(early)
     written = dict(fake.files.held)
     fake.calls.clear()
-    with pytest.raises(TaskInterrupted, match="at the same time"):
+    with pytest.raises(ConcurrentChange, match="at the same time"):
         apply(late)
     assert [call for call in fake.calls if call.method == "PATCH"] == []
     assert fake.files.held == written
@@ -378,7 +378,7 @@ def test_grants_that_were_destroyed_and_made_anew_since_the_plan_are_not_overwri
         give(fake, name, principal)
     installer.apply(grants__games={"go": ["go-team"]})
     ours, held = record(fake), granted(fake)
-    with pytest.raises(TaskInterrupted, match="Another command changed the grants at the same time"):
+    with pytest.raises(ConcurrentChange, match="Another command changed the grants at the same time"):
         apply(outlook)
     assert (record(fake), granted(fake)) == (ours, held)
 

@@ -231,8 +231,10 @@ def parameters_of(task: dict[str, Any]) -> list[str]:
 def test_a_task_ignores_games_that_have_no_rows_yet() -> None:
     for granularity in ("game", "cluster"):
         (job,) = make_jobs(tasks_of(["chess", "将棋"]), settings(databricks__granularity=granularity), WHEEL)
-        told = [parameters_of(task) for task in job.settings["tasks"]]
-        assert [("--ignore-unknown" in words) for words in told] == [words[0] == "deserialize" for words in told]
+        parameters = [parameters_of(task) for task in job.settings["tasks"]]
+        assert [("--ignore-unknown" in words) for words in parameters] == [
+            words[0] == "deserialize" for words in parameters
+        ]
 
 
 def require_sound(job: Job, per_job: int, per_cluster: int, parts: list[str]) -> None:

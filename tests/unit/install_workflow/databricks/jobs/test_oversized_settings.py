@@ -54,11 +54,11 @@ def settings(**changes: object) -> Settings:
     return load(None, {}, {**DEPLOYMENT, **{key.replace("__", "."): value for key, value in changes.items()}})
 
 
-def read(told: TaskArguments, options: tuple[str, ...], folder: Path) -> Settings:
+def read(task_arguments: TaskArguments, options: tuple[str, ...], folder: Path) -> Settings:
     """The settings that a command line with these options reads; the files are in the folder."""
     pairs = list(zip(options[::2], options[1::2], strict=True))
     paths = [path for option, path in pairs if option == "--settings"]
-    for file in told.files:
+    for file in task_arguments.files:
         (folder / Path(file.path).name).write_bytes(file.content)
     given = dict(value.split("=", 1) for option, value in pairs if option == "--set")
     return load(folder / Path(paths[0]).name if paths else None, {}, given)
@@ -75,39 +75,41 @@ def refused(job: dict[str, Any]) -> list[str]:
 
 def test_a_long_list_goes_into_a_file_named_by_its_content(tmp_path: Path) -> None:
     written = settings(games__allow=MANY)
-    told = arguments(written)
-    (file,) = told.files
-    assert told.apply[:2] == ("--settings", file.path)
+    task_arguments = arguments(written)
+    (file,) = task_arguments.files
+    assert task_arguments.apply[:2] == ("--settings", file.path)
     assert file.path.startswith("/Volumes/main/ops/wheels/prod/settings.")
     assert is_our_settings(file.path)
-    assert size_of(told.apply) < 2000
-    assert read(told, told.apply, tmp_path) == written
+    assert size_of(task_arguments.apply) < 2000
+    assert read(task_arguments, task_arguments.apply, tmp_path) == written
 
 
 def test_only_the_longest_settings_go_into_it() -> None:
-    told = arguments(settings(games__allow=MANY, grants__games={"game_0001": ["team"]}))
-    assert told.files[0].content.startswith(b'games: {"allow": ["game_0000", "game_0001", ')
-    assert told.files[0].content.count(b"\n") == 1
-    assert "root=/Volumes/main/demux/data" in told.apply
-    assert "databricks.name=prod" in told.apply
-    assert 'grants.games={"game_0001": ["team"]}' in told.apply
+    task_arguments = arguments(settings(games__allow=MANY, grants__games={"game_0001": ["team"]}))
+    assert task_arguments.files[0].content.startswith(b'games: {"allow": ["game_0000", "game_0001", ')
+    assert task_arguments.files[0].content.count(b"\n") == 1
+    assert "root=/Volumes/main/demux/data" in task_arguments.apply
+    assert "databricks.name=prod" in task_arguments.apply
+    assert 'grants.games={"game_0001": ["team"]}' in task_arguments.apply
 
 
 def test_names_in_any_script_are_written_as_they_are(tmp_path: Path) -> None:
     games = tuple(f"{number:04}{'将棋' * 10}é${{x}}" for number in range(400))
     written = settings(games__allow=games)
-    (file,) = (told := arguments(written)).files
+    (file,) = (task_arguments := arguments(written)).files
     assert "0000将棋将棋".encode() in file.content
     assert "${" not in file.content.decode()
     assert len(file.content) < 400 * 100
-    assert read(told, told.apply, tmp_path) == written
+    assert read(task_arguments, task_arguments.apply, tmp_path) == written
 
 
 def test_what_a_bundles_targets_replace_stays_in_the_parameters() -> None:
     root = f"s3://lake/{'x' * 5000}"
-    told = arguments(settings(root=root, tables__catalog="main", kafka__topics=[f"topic_{n}" for n in range(330)]))
-    assert {f"root={root}", "databricks.name=prod", "tables.catalog=main"} < set(told.apply)
-    assert [file.content.partition(b":")[0] for file in told.files] == [b"kafka"]
+    task_arguments = arguments(
+        settings(root=root, tables__catalog="main", kafka__topics=[f"topic_{n}" for n in range(330)])
+    )
+    assert {f"root={root}", "databricks.name=prod", "tables.catalog=main"} < set(task_arguments.apply)
+    assert [file.content.partition(b":")[0] for file in task_arguments.files] == [b"kafka"]
 
 
 def test_a_root_that_is_too_long_is_refused_before_any_call() -> None:
@@ -133,10 +135,14 @@ def test_without_the_task_that_reads_it_there_is_no_file() -> None:
 def test_a_stage_has_a_file_of_what_it_reads(tmp_path: Path) -> None:
     registries = {"eu": {"games": list(MANY), "url": "https://eu"}}
     written = settings(registries=registries, games__allow=MANY)
-    told = arguments(written)
-    assert len({options[1] for options in (told.deserialize, told.apply)}) == len(told.files) == 2
-    assert read(told, told.deserialize, tmp_path).registries == written.registries
-    assert told.ingest == ("--set", "root=/Volumes/main/demux/data")
+    task_arguments = arguments(written)
+    assert (
+        len({options[1] for options in (task_arguments.deserialize, task_arguments.apply)})
+        == len(task_arguments.files)
+        == 2
+    )
+    assert read(task_arguments, task_arguments.deserialize, tmp_path).registries == written.registries
+    assert task_arguments.ingest == ("--set", "root=/Volumes/main/demux/data")
 
 
 @pytest.mark.thorough
@@ -148,12 +154,12 @@ def test_any_names_come_back_from_the_file(games: list[str], pinned: dict[str, s
         games__allow=[name for name in many if invalid_reason(name, MAX_NAME_BYTES) is None],
         games__pinned=dict.fromkeys(pinned, "big"),
     )
-    told = arguments(written)
-    (file,) = told.files
+    task_arguments = arguments(written)
+    (file,) = task_arguments.files
     assert "{{" not in (text := file.content.decode())
     assert "${" not in text
     with TemporaryDirectory() as folder:
-        assert read(told, told.apply, Path(folder)).games == written.games
+        assert read(task_arguments, task_arguments.apply, Path(folder)).games == written.games
 
 
 def test_more_than_a_settings_file_may_have_is_refused_before_any_call() -> None:

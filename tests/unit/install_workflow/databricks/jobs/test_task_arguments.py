@@ -70,9 +70,11 @@ def read(options: tuple[str, ...]) -> Settings:
 
 
 def test_the_defaults_need_no_arguments_but_the_root() -> None:
-    told = arguments(settings())
-    assert {told.ingest, told.deserialize, told.apply, told.maintain} == {("--set", f"root={ROOT}")}
-    assert told.files == ()
+    task_arguments = arguments(settings())
+    assert {task_arguments.ingest, task_arguments.deserialize, task_arguments.apply, task_arguments.maintain} == {
+        ("--set", f"root={ROOT}")
+    }
+    assert task_arguments.files == ()
 
 
 def test_a_task_reads_the_same_settings_that_were_written() -> None:
@@ -81,8 +83,8 @@ def test_a_task_reads_the_same_settings_that_were_written() -> None:
 
 
 def test_a_stage_is_told_what_it_reads_and_nothing_of_the_jobs_around_it() -> None:
-    told = arguments(deployed())
-    assert keys(told.ingest) == [
+    task_arguments = arguments(deployed())
+    assert keys(task_arguments.ingest) == [
         "framing.payload",
         "kafka.bootstrap_servers",
         "kafka.options",
@@ -99,30 +101,36 @@ def test_a_stage_is_told_what_it_reads_and_nothing_of_the_jobs_around_it() -> No
         "tables.quarantine",
         "wrapper.schema_id_field",
     ]
-    assert keys(told.deserialize) == ["registries", "registry.url", "root", "tables.catalog", "tables.quarantine"]
-    assert keys(told.maintain) == ["root", "tables.catalog", "tables.quarantine"]
+    assert keys(task_arguments.deserialize) == [
+        "registries",
+        "registry.url",
+        "root",
+        "tables.catalog",
+        "tables.quarantine",
+    ]
+    assert keys(task_arguments.maintain) == ["root", "tables.catalog", "tables.quarantine"]
 
 
 def test_maintenance_is_told_all_of_its_settings_but_when_it_comes() -> None:
     changes = {"every": "12h", "keep": "30d", "bronze_days": 400, "zorder_of": {"将棋": ["user_name"]}}
     written = settings(maintain=changes, run__parallelism=2)
-    told = arguments(written)
-    assert read(told.maintain).maintain == written.maintain.model_copy(update={"every": "1d"})
-    assert read(told.maintain).run.parallelism == 2
-    assert told.ingest == ("--set", f"root={ROOT}")
+    task_arguments = arguments(written)
+    assert read(task_arguments.maintain).maintain == written.maintain.model_copy(update={"every": "1d"})
+    assert read(task_arguments.maintain).run.parallelism == 2
+    assert task_arguments.ingest == ("--set", f"root={ROOT}")
 
 
 def test_what_maintenance_is_told_at_length_is_a_file_unless_it_never_comes() -> None:
     columns = {f"game_{number}": ["user_name", "event_time"] for number in range(400)}
-    told = arguments(settings(maintain={"zorder_of": columns}))
-    (file,) = told.files
-    assert told.maintain[:2] == ("--settings", file.path)
+    task_arguments = arguments(settings(maintain={"zorder_of": columns}))
+    (file,) = task_arguments.files
+    assert task_arguments.maintain[:2] == ("--settings", file.path)
     assert arguments(settings(maintain={"zorder_of": columns, "every": "never"})).files == ()
 
 
 def test_every_setting_reaches_the_stage_that_reads_it() -> None:
-    written, told = deployed(), arguments(deployed())
-    ingest, deserialize = read(told.ingest), read(told.deserialize)
+    written, task_arguments = deployed(), arguments(deployed())
+    ingest, deserialize = read(task_arguments.ingest), read(task_arguments.deserialize)
     for name in ("source", "kafka", "archive", "wrapper", "framing"):
         assert getattr(ingest, name) == getattr(written, name)
     for name in ("registry", "registries", "decoder"):
@@ -145,8 +153,8 @@ def test_the_first_registry_that_suits_a_game_is_the_first_on_a_cluster_too() ->
 
 
 def test_what_the_command_line_makes_of_the_root_is_not_repeated() -> None:
-    told = arguments(settings(source__path=f"{ROOT}/source", registry__path=f"{ROOT}/registry"))
-    assert told.apply == ("--set", f"root={ROOT}")
+    task_arguments = arguments(settings(source__path=f"{ROOT}/source", registry__path=f"{ROOT}/registry"))
+    assert task_arguments.apply == ("--set", f"root={ROOT}")
 
 
 def test_only_references_to_secrets_are_passed_on() -> None:

@@ -88,7 +88,7 @@ def compared(old: str, new: str, syntax: str = "proto3") -> SchemaComparison:
     return compare(version(old, 1, syntax), version(new, 2, syntax))
 
 
-def told(change: SchemaChange) -> str:
+def change_text(change: SchemaChange) -> str:
     refused = ", ".join(direction.value for direction in Direction if direction in change.refused) or "no"
     lines = [f"  {change.path or '(message)'} {change.number}: {change.kind.name} {change.old} -> {change.new}"]
     for name, reading in (("backward", change.backward), ("forward", change.forward)):
@@ -102,7 +102,7 @@ def page(cases: str, syntax: str) -> str:
     for case in cases.strip("\n").split("\n"):
         old, new = (part.strip() for part in case.split("=>"))
         comparison = compared(old, new, syntax)
-        lines += [f"{old or 'nothing'} => {new or 'nothing'}", *map(told, comparison.changes)]
+        lines += [f"{old or 'nothing'} => {new or 'nothing'}", *map(change_text, comparison.changes)]
         modes = ", ".join(mode.value for mode in comparison.modes)
         lines += [f"  modes: {modes}; {'breaks' if comparison.breaks else 'breaks nothing'}", ""]
     return "\n".join(lines)

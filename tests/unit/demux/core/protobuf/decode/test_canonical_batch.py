@@ -27,7 +27,7 @@ from demux.core.protobuf.decode.canonical_batch import (
 )
 from demux.core.protobuf.decode.canonical_form import Canonical
 from demux.core.protobuf.decode.decoder import decoder_of
-from demux.core.protobuf.decode.lowered_descriptor import lowered
+from demux.core.protobuf.decode.lowered_descriptor import lower_message
 from demux.core.protobuf.schema.column_mapping import Message, shape_of
 from demux.core.protobuf.schema.descriptor_pool import Readable, has_required, message_class, pool_of
 from demux.core.protobuf.schema.protoc import compile_schema
@@ -93,7 +93,7 @@ def both_of(descriptor_set: bytes, message: str) -> tuple[Canonical, Quick]:
     readable = Readable(files, pool, message)
     shape = shape_of(readable.declared)
     check = QuickCheck(readable.declared, shape)
-    return Canonical(readable), Quick(parser(lowered(shape, "proto3")), check, ArrowRules(pool), shape)
+    return Canonical(readable), Quick(parser(lower_message(shape, "proto3")), check, ArrowRules(pool), shape)
 
 
 def has_quick_look(schema: Schema, message: str) -> bool:

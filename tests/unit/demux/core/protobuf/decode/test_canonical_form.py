@@ -9,7 +9,7 @@ from google.protobuf.descriptor_pb2 import FileDescriptorSet
 
 from demux.core.protobuf.decode.canonical_batch import Payloads, parser, quick_check, read_all
 from demux.core.protobuf.decode.canonical_form import Canonical
-from demux.core.protobuf.decode.lowered_descriptor import lowered
+from demux.core.protobuf.decode.lowered_descriptor import lower_message
 from demux.core.protobuf.schema.column_mapping import shape_of
 from demux.core.protobuf.schema.descriptor_pool import Readable, pool_of
 from tests.support.data.messages import payloads
@@ -155,7 +155,7 @@ def test_bytes_that_do_not_parse_are_not_canonical(canonical: Canonical) -> None
 
 def read(text: str, payloads: list[bytes]) -> pa.RecordBatch | None:
     descriptor: Any = of_text(text, message="t.M")[2].DESCRIPTOR
-    return read_all(parser(lowered(shape_of(descriptor), "proto3")), Payloads.of(payloads))
+    return read_all(parser(lower_message(shape_of(descriptor), "proto3")), Payloads.of(payloads))
 
 
 def test_messages_that_the_quick_look_does_not_know_are_told_apart_all_the_same() -> None:

@@ -3,7 +3,7 @@ from __future__ import annotations
 import pytest
 from google.protobuf.descriptor_pb2 import FieldDescriptorProto, FileDescriptorSet
 
-from demux.core.protobuf.decode.lowered_descriptor import ROOT, can_lower, lowered
+from demux.core.protobuf.decode.lowered_descriptor import ROOT, can_lower, lower_message
 from demux.core.protobuf.schema.column_mapping import Message, shape_of
 from demux.core.protobuf.schema.descriptor_pool import message_class, pool_of
 from tests.support.data.messages import payloads, serialized
@@ -37,7 +37,7 @@ def shape(schema: Schema, message: str) -> Message:
 
 
 def fields(schema: Schema, message: str, syntax: str = "proto3") -> dict[str, FieldDescriptorProto]:
-    (file,) = lowered(shape(schema, message), syntax).file
+    (file,) = lower_message(shape(schema, message), syntax).file
     return {field.name: field for field in file.message_type[0].field}
 
 
@@ -49,7 +49,7 @@ def test_only_groups_keep_a_message_from_being_lowered(schema: Schema, message: 
 @pytest.mark.parametrize("syntax", ["proto2", "proto3"])
 @pytest.mark.parametrize(("schema", "message"), READABLE)
 def test_the_lowered_message_reads_every_byte_and_writes_the_same(schema: Schema, message: str, syntax: str) -> None:
-    plain = message_class(pool_of(lowered(shape(schema, message), syntax)), ROOT)
+    plain = message_class(pool_of(lower_message(shape(schema, message), syntax)), ROOT)
     for payload in payloads(message_type(schema, message), seed=2, count=12):
         read = plain.FromString(payload)
         read.DiscardUnknownFields()
@@ -79,6 +79,6 @@ def test_presence_and_packing_are_kept() -> None:
 
 
 def test_equal_messages_are_lowered_once() -> None:
-    (file,) = lowered(shape(WELL_KNOWN, "known.Inside"), "proto3").file
+    (file,) = lower_message(shape(WELL_KNOWN, "known.Inside"), "proto3").file
     # Inside, Times, Timestamp, Duration
     assert [message.name for message in file.message_type] == ["M0", "M1", "M2", "M3"]

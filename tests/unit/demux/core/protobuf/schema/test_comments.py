@@ -13,7 +13,7 @@ from demux.core.protobuf.schema.comments import (
     MAX_LENGTH,
     MAX_TOTAL,
     Comments,
-    cleaned,
+    clean_comment,
     comments_of,
     inside,
     only_comments,
@@ -142,12 +142,12 @@ def test_comments_do_not_make_another_schema() -> None:
     ],
 )
 def test_a_comment_becomes_one_line_of_visible_text(comment: str, text: str) -> None:
-    assert cleaned(comment) == text
+    assert clean_comment(comment) == text
 
 
 @given(st.text(max_size=3000))
 def test_whatever_a_comment_holds_it_is_short_and_visible(comment: str) -> None:
-    text = cleaned(comment)
+    text = clean_comment(comment)
     assert len(text) <= MAX_LENGTH
     assert text.replace(" ", "").isprintable()
     assert text == text.strip()
