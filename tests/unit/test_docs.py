@@ -81,7 +81,7 @@ def test_the_page_of_stores_says_of_each_command_where_it_works() -> None:
     without_tables = set(re.findall(r"`([a-z]+)`", page.partition(" touch no tables.")[0].rpartition("\n\n")[2]))
     assert len(named) == len(set(named))
     assert {command.split()[0] for command in named} | without_tables == COMMANDS.keys()
-    assert without_tables == {"init", "size", "grants", "export"}
+    assert without_tables == {"init", "size", "grants", "export", "prepare"}
 
 
 def test_the_glossary_has_at_most_40_terms_in_order() -> None:
