@@ -94,7 +94,12 @@ class Tab:
 
     def open(self, url: str) -> None:
         """Go to a page, and wait until it has run."""
+        # what the page before has still to say is not this one's
+        self._go("about:blank")
         self.events.clear()
+        self._go(url)
+
+    def _go(self, url: str) -> None:
         self.command("Page.navigate", url=url)
         # an answer to this may still be the page before
         self.until(

@@ -55,8 +55,7 @@ class Quarantine:
             TableUnsuited: its files cannot be written without Spark.
         """
         if self._open is not None:
-            self._open = self._storage.renew(self._open, self.path)
-            self._open.update_incremental()
+            self._open = self._storage.catch_up(self._open, self.path)
             return
         try:
             self._open = self._storage.table(self.path)

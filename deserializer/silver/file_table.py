@@ -184,8 +184,7 @@ class SilverTable:
     def refresh(self) -> None:
         """Read what others did to the table."""
         if self._open is not None:
-            self._open = self._storage.renew(self._open, self.path)
-            self._open.update_incremental()
+            self._open = self._storage.catch_up(self._open, self.path)
             self._unread_commits = 0
             self._read()
 
@@ -264,8 +263,7 @@ class SilverTable:
     def _caught_up(self) -> deltalake.DeltaTable | None:
         """Return the table with our own commits; None where there is none."""
         if self._open is not None and self._unread_commits:
-            self._open = self._storage.renew(self._open, self.path)
-            self._open.update_incremental()
+            self._open = self._storage.catch_up(self._open, self.path)
             self._unread_commits = 0
         return self._open
 

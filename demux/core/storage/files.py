@@ -222,6 +222,17 @@ class Storage:
         is_old = self.access.unity_catalog is not None and table._storage_options != self._table(path)[1]
         return self.table(path) if is_old else table
 
+    def catch_up(self, table: deltalake.DeltaTable, path: str) -> deltalake.DeltaTable:
+        """Return a table that was kept open, as it is now; reads only what is new in its log.
+
+        Raises:
+            StorageFailed: the store refuses to be asked.
+        """
+        newest = self.renew(table, path)
+        with _refusals_as_demux_errors("read", path, newest._storage_options):
+            newest.update_incremental()
+        return newest
+
     def known_table(self, path: str) -> deltalake.DeltaTable | None:
         """Return the Delta table at the path; None where there is none, or where only Spark can open it."""
         if not self.reaches_tables(path):

@@ -27,8 +27,7 @@ class OpenTables:
     def get(self, path: str) -> DeltaTable | None:
         """Return the table at a path as it is now; None where there is none."""
         if path in self.opened:
-            self.opened[path] = self.storage.renew(self.opened[path], path)
-            self.opened[path].update_incremental()
+            self.opened[path] = self.storage.catch_up(self.opened[path], path)
         else:
             try:
                 self.opened[path] = self.storage.table(path)

@@ -10,7 +10,7 @@ from delta.tables import DeltaTable
 from pyspark.sql import SparkSession
 
 import deserializer.redecode.redecoder
-from demux.core.errors import RangeRetired
+from demux.core.errors import ConcurrentChange, RangeRetired, ServiceUnavailable
 from demux.core.names import names_of, quote_identifier
 from demux.core.reports import GameReport
 from demux.core.root.layout import Layout
@@ -18,6 +18,7 @@ from demux.core.schemas.store import SchemaStore
 from deserializer.offsets.days import DayCounts, Span
 from deserializer.redecode.redecoder import Redecoder, rebuild
 from deserializer.redecode.source import BronzeRows
+from deserializer.silver.file_table import SilverReplacement, SilverTable
 from tests.support.spark.registries import CountingRegistry, every_game
 from tests.support.spark.tables import MOMENT, bronze_row, write_bronze
 
@@ -83,6 +84,32 @@ def test_a_record_that_is_hidden_in_bronze_and_that_silver_has_is_not_lost(redec
     assert silver(redecoder) == before
     rebuild(redecoder, HOSTILE, accept_loss=True)
     assert len(silver(redecoder)) == len(before) - 1
+
+
+def test_a_commit_without_an_answer_keeps_its_files_and_one_that_lost_to_a_rival_leaves_none(
+    redecoder: Redecoder, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    rebuild(redecoder, HOSTILE)
+    folder, before = Path(redecoder.layout.silver(names_of(HOSTILE).key)), silver(redecoder)
+    replace = SilverTable.replace
+
+    def without_an_answer(table: SilverTable, replacement: SilverReplacement) -> None:
+        replace(table, replacement)
+        raise ServiceUnavailable("The store does not answer.", "Run the same command again.")
+
+    def lost(table: SilverTable, replacement: SilverReplacement) -> None:
+        assert all((folder / file.path).exists() for file in replacement.added)
+        raise ConcurrentChange("Another process was first.", "Run the same command again.")
+
+    monkeypatch.setattr(SilverTable, "replace", without_an_answer)
+    with pytest.raises(ServiceUnavailable):
+        redecoder.replace(newest(redecoder, Span(DAY, DAY)), "again")
+    assert silver(redecoder) == before
+    files = {*folder.rglob("*.parquet")}
+    monkeypatch.setattr(SilverTable, "replace", lost)
+    with pytest.raises(ConcurrentChange):
+        redecoder.replace(newest(redecoder, Span(DAY, DAY)), "third")
+    assert (silver(redecoder), {*folder.rglob("*.parquet")}) == (before, files)
 
 
 @pytest.mark.both_lanes

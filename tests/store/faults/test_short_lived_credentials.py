@@ -119,8 +119,7 @@ def work_until_renewed(storage: Storage, root: str, issued: PathCredentials) -> 
         number += 1
         storage.write(f"{root}/file", b"%d" % number)
         storage.write_table(f"{root}/table", pa.table({"number": [number]}), "append")
-        kept = storage.renew(kept, f"{root}/kept")
-        kept.update_incremental()
+        kept = storage.catch_up(kept, f"{root}/kept")
     assert kept.version() == 0
     assert storage.read(f"{root}/file") == b"%d" % number
     assert storage.table(f"{root}/table").count() == number
