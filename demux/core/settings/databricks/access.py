@@ -2,14 +2,13 @@
 
 from __future__ import annotations
 
-import re
 from collections.abc import Mapping
 from enum import Enum
 from typing import Annotated, ClassVar
 
-from pydantic import AfterValidator, Field, model_validator
+from pydantic import Field, model_validator
 
-from demux.core.settings.databricks.values import ApplicationId, Email, Principal, Token
+from demux.core.settings.databricks.values import ApplicationId, Email, Principal, Token, matching
 from demux.core.settings.types import Secret, Section, rule
 
 # what databricks-sdk calls the login of a service principal by its secret
@@ -32,10 +31,10 @@ class AccessLevel(Enum):
     CAN_VIEW = "CAN_VIEW"
 
 
-def _host(url: str) -> str:
-    if not re.fullmatch(r"https?://[^/?#@\s]+/?", url):
-        raise ValueError("expected the workspace's URL up to the host, such as https://adb-1.azuredatabricks.net")
-    return url
+_Host = Annotated[
+    str,
+    matching(r"https?://[^/?#@\s]+/?", "the workspace's URL up to the host, such as https://adb-1.azuredatabricks.net"),
+]
 
 
 class LoginSettings(Section):
@@ -45,7 +44,7 @@ class LoginSettings(Section):
         "token": "a token comes from DATABRICKS_TOKEN or from a profile, never from settings"
     }
 
-    host: Annotated[str, AfterValidator(_host)] | None = Field(
+    host: _Host | None = Field(
         default=None, description="URL of the workspace. Default: DATABRICKS_HOST, or the profile's."
     )
     profile: Token | None = Field(default=None, description="Profile of ~/.databrickscfg.")

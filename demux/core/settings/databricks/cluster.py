@@ -9,7 +9,7 @@ from typing import Annotated, ClassVar
 
 from pydantic import AfterValidator, BeforeValidator, Field, model_validator
 
-from demux.core.settings.databricks.values import Principal, Tags, Token, require_no_secret
+from demux.core.settings.databricks.values import EMAIL, Principal, Tags, Token, matching, require_no_secret
 from demux.core.settings.types import Section, rule
 from demux.core.tables import TABLE_CONF
 
@@ -44,16 +44,14 @@ class GcpAvailability(Enum):
     PREEMPTIBLE_WITH_FALLBACK = "PREEMPTIBLE_WITH_FALLBACK_GCP"
 
 
-def _profile(arn: str) -> str:
-    if not re.fullmatch(r"arn:aws[\w-]*:iam::\d+:instance-profile/\S+", arn):
-        raise ValueError("expected an ARN such as arn:aws:iam::123456789012:instance-profile/demux")
-    return arn
-
-
-def _account(address: str) -> str:
-    if not re.fullmatch(r"[^@\s{}$]+@[^@\s{}$]+", address):
-        raise ValueError("expected the e-mail address of a service account")
-    return address
+_InstanceProfile = Annotated[
+    str,
+    matching(
+        r"arn:aws[\w-]*:iam::\d+:instance-profile/\S+",
+        "an ARN such as arn:aws:iam::123456789012:instance-profile/demux",
+    ),
+]
+_ServiceAccount = Annotated[str, matching(EMAIL, "the e-mail address of a service account")]
 
 
 def _price(dollars: float) -> float:
@@ -78,7 +76,7 @@ class AwsSettings(Section):
         default=None, description="Most that a spot machine may cost, in percent of one on demand."
     )
     zone: Token | None = Field(default=None, description="Availability zone, such as us-west-2a, or auto.")
-    instance_profile: Annotated[str, AfterValidator(_profile)] | None = Field(
+    instance_profile: _InstanceProfile | None = Field(
         default=None, description="ARN of the instance profile, on dedicated clusters alone."
     )
 
@@ -121,7 +119,7 @@ class GcpSettings(Section):
         default=None, description="So many machines are on demand in any case, the driver first."
     )
     zone: Token | None = Field(default=None, description="Zone, or HA (highest availability) or AUTO.")
-    service_account: Annotated[str, AfterValidator(_account)] | None = Field(
+    service_account: _ServiceAccount | None = Field(
         default=None, description="E-mail address of the machines' service account, on dedicated clusters alone."
     )
 

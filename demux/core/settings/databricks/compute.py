@@ -5,15 +5,14 @@ Sources: the platform's pages on limits of serverless compute and of standard co
 
 from __future__ import annotations
 
-import re
 from collections.abc import Mapping
 from enum import Enum
 from typing import Annotated
 
-from pydantic import AfterValidator, Field
+from pydantic import Field
 
 from demux.core.settings.databricks.cluster import ClusterSettings, NodeSettings
-from demux.core.settings.databricks.values import Token
+from demux.core.settings.databricks.values import Token, matching
 from demux.core.settings.types import Section
 
 _ON_SERVERLESS = "compute is serverless, which has no clusters"
@@ -41,16 +40,13 @@ class Performance(Enum):
     OPTIMIZED = "PERFORMANCE_OPTIMIZED"
 
 
-def _version(text: str) -> str:
-    if not re.fullmatch(r"[1-9][0-9]{0,3}", text):
-        raise ValueError("expected the number of a serverless environment, such as 4")
-    return text
+_EnvironmentVersion = Annotated[str, matching(r"[1-9][0-9]{0,3}", "the number of a serverless environment, such as 4")]
 
 
 class ServerlessSettings(Section):
     """Serverless compute."""
 
-    environment_version: Annotated[str, AfterValidator(_version)] = Field(
+    environment_version: _EnvironmentVersion = Field(
         default="4",
         description="Version of the serverless environment: its Python and its libraries. 4: Python 3.12, as Runtime "
         "17.3 LTS has.",

@@ -12,7 +12,7 @@ from zoneinfo import ZoneInfo, ZoneInfoNotFoundError, available_timezones
 from pydantic import AfterValidator, Field, model_validator
 
 from demux.core.settings.databricks.quartz import quartz_mistake
-from demux.core.settings.databricks.values import Email, is_remote
+from demux.core.settings.databricks.values import Email, is_remote, matching
 from demux.core.settings.types import Section, rule
 
 Pause = Annotated[int, Field(ge=60, le=24 * 3600)]
@@ -132,18 +132,19 @@ class ScheduleSettings(Section):
         return self
 
 
-def _destination(text: str) -> str:
-    if not re.fullmatch(r"[A-Za-z0-9-]{1,64}", text):
-        raise ValueError(
-            "expected the id of a notification destination, no URL (`databricks notification-destinations list`)"
-        )
-    return text
+_Destination = Annotated[
+    str,
+    matching(
+        r"[A-Za-z0-9-]{1,64}",
+        "the id of a notification destination, no URL (`databricks notification-destinations list`)",
+    ),
+]
 
 
 _MAX_WEBHOOKS = 3
 
 Emails = tuple[Email, ...]
-Webhooks = Annotated[tuple[Annotated[str, AfterValidator(_destination)], ...], Field(max_length=_MAX_WEBHOOKS)]
+Webhooks = Annotated[tuple[_Destination, ...], Field(max_length=_MAX_WEBHOOKS)]
 Threshold = Annotated[int, Field(ge=1, le=2**63 - 1)]
 
 

@@ -21,7 +21,8 @@ _MAX_TAGS = 22
 # a cluster may have 45: those three too, and one that says that it is a single node
 MAX_CLUSTER_TAGS = 41
 _TAG = re.compile(r"[\w +\-=.:/@]*", re.ASCII)
-_UUID = re.compile(r"[0-9a-fA-F]{8}(-[0-9a-fA-F]{4}){3}-[0-9a-fA-F]{12}")
+_UUID = r"[0-9a-fA-F]{8}(-[0-9a-fA-F]{4}){3}-[0-9a-fA-F]{12}"
+EMAIL = r"[^@\s{}$]+@[^@\s{}$]+"
 _REMOTE = re.compile(r"(?!file:)[A-Za-z][A-Za-z0-9+.-]*://[^/]+(/|$)")
 _SECRET_OF_CLUSTER = re.compile(r"\{\{secrets/[^/{}]+/[^/{}]+\}\}")
 
@@ -42,28 +43,21 @@ def require_no_secret(values: Mapping[str, str]) -> None:
         raise ValueError(f"{', '.join(sorted(literal))} must be {{{{secrets/SCOPE/KEY}}}}, never the secret itself")
 
 
-def _email(text: str) -> str:
-    if not re.fullmatch(r"[^@\s{}$]+@[^@\s{}$]+", text):
-        raise ValueError("expected an e-mail address")
-    return text
+def matching(pattern: str, expected: str) -> AfterValidator:
+    """Return the check that a text is this as a whole; else the error says what was expected."""
+
+    def check(text: str) -> str:
+        if not re.fullmatch(pattern, text):
+            raise ValueError(f"expected {expected}")
+        return text
+
+    return AfterValidator(check)
 
 
 def _principal(name: str) -> str:
     if not name.strip() or any(c in "{}$" or unicodedata.category(c) in {"Cc", "Cs"} for c in name):
         raise ValueError("expected the name of a principal")
     return name
-
-
-def _application(text: str) -> str:
-    if not _UUID.fullmatch(text):
-        raise ValueError("expected the application id of the service principal, a UUID, not its name")
-    return text
-
-
-def _token(text: str) -> str:
-    if not re.fullmatch(r"[A-Za-z0-9._-]{1,100}", text):
-        raise ValueError("expected 1 to 100 letters, digits, `.`, `_` and `-`, as the workspace lists it")
-    return text
 
 
 def _tags(tags: Mapping[str, str]) -> Mapping[str, str]:
@@ -91,11 +85,13 @@ def _wheel_folder(path: str) -> str:
 
 
 Principal = Annotated[str, AfterValidator(_principal)]
-ApplicationId = Annotated[str, AfterValidator(_application)]
-Email = Annotated[str, AfterValidator(_email)]
+ApplicationId = Annotated[str, matching(_UUID, "the application id of the service principal, a UUID, not its name")]
+Email = Annotated[str, matching(EMAIL, "an e-mail address")]
 Tags = Annotated[Mapping[str, str], AfterValidator(_tags)]
 WheelFolder = Annotated[str, AfterValidator(_wheel_folder)]
 # what needs no quotes in SQL
 Identifier = Annotated[str, Field(pattern=r"^[A-Za-z0-9_]{1,255}$")]
-Token = Annotated[str, AfterValidator(_token)]
+Token = Annotated[
+    str, matching(r"[A-Za-z0-9._-]{1,100}", "1 to 100 letters, digits, `.`, `_` and `-`, as the workspace lists it")
+]
 Seconds = Annotated[int, Field(ge=0, le=30 * 24 * 3600)]
