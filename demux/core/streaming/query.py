@@ -79,16 +79,14 @@ def run_query(
         assert query_id is not None
         try:
             # between two batches of a backlog the query is hardly ever seen idle
-            if batches and isinstance(trigger, Every) and trigger.stop.is_set():
+            if written and isinstance(trigger, Every) and trigger.stop.is_set():
                 raise _Enough
-            batches.append(batch_id)
             on_batch(frame, Batch(query_id, batch_id, retried=batch_id == unfinished))
             written.append(batch_id)
         except Exception as error:
             raised.append(error)
             raise
 
-    batches: list[int] = []
     written: list[int] = []
     try:
         if unfinished is not None:
