@@ -11,6 +11,7 @@ import json
 import os
 import shutil
 from collections.abc import Mapping, Sequence
+from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
 from urllib.parse import unquote, urlsplit
@@ -18,9 +19,10 @@ from urllib.parse import unquote, urlsplit
 import pyspark
 
 from demux.core.root.layout import cache_folder
+from demux.core.storage.folder import LocalFolder
 
-JARS, PACKAGES, EXCLUDES = "spark.jars", "spark.jars.packages", "spark.jars.excludes"
-_RESOLVED_BY = (PACKAGES, EXCLUDES, "spark.jars.ivy", "spark.jars.ivySettings", "spark.jars.repositories")
+JARS, _PACKAGES = "spark.jars", "spark.jars.packages"
+_RESOLVED_BY = (_PACKAGES, "spark.jars.excludes", "spark.jars.ivy", "spark.jars.ivySettings", "spark.jars.repositories")
 
 
 @dataclass(frozen=True, slots=True)
@@ -71,21 +73,15 @@ class JvmCache:
         """Keep where the jars of the packages are, for `with_jars`; does nothing where that cannot be written."""
         if not _is_resolved(conf) or not jars or not all(urlsplit(jar).scheme == "file" for jar in jars):
             return
-        file = self._jars(conf)
-        whole = file.with_suffix(f".{os.getpid()}")
-        try:
-            file.parent.mkdir(parents=True, exist_ok=True)
-            whole.write_text(json.dumps(list(jars)), encoding="utf-8")
-            whole.replace(file)
-        except OSError:
-            return
+        with suppress(OSError):
+            LocalFolder().write(str(self._jars(conf)), json.dumps(list(jars)).encode())
 
     def _jars(self, conf: Mapping[str, str]) -> Path:
         return self.folder / f"jars-{_key(pyspark.__version__, *(conf.get(name, '') for name in _RESOLVED_BY))}.json"
 
 
 def _is_resolved(conf: Mapping[str, str]) -> bool:
-    return bool(conf.get(PACKAGES)) and JARS not in conf
+    return bool(conf.get(_PACKAGES)) and JARS not in conf
 
 
 def _key(*parts: str) -> str:

@@ -71,7 +71,7 @@ SHORT_LIVED: Mapping[str, str] = {
 }
 
 # a JVM that lives on may compile what is hot for good, but what a plan needs ten times is not
-LONG_LIVED = (
+_LONG_LIVED = (
     "-XX:Tier4InvocationThreshold=50000 -XX:Tier4MinInvocationThreshold=6000 -XX:Tier4CompileThreshold=150000 "
     "-XX:Tier4BackEdgeThreshold=400000 -XX:MetaspaceSize=256m"
 )
@@ -122,9 +122,10 @@ def session(settings: SparkSettings, logs: Path, s3: StoreAccess | None = None) 
     logs.mkdir(parents=True, exist_ok=True)
     # stand-alone workers of a local-cluster would write beside the installed Spark
     os.environ.setdefault("SPARK_WORKER_DIR", str(logs / "workers"))
-    log, conf, cache = logs / "spark.log", classic_conf(settings, logs, s3), JvmCache.of(os.environ)
+    log, cache = logs / "spark.log", JvmCache.of(os.environ)
+    conf = cache.with_jars(classic_conf(settings, logs, s3))
     try:
-        spark = launch(cache.with_jars(conf), log)
+        spark = launch(conf, log)
     except Exception as error:
         raise RuntimeMissing(
             f"Spark {pyspark.__version__} did not start: {str(error).splitlines()[0]} (see {log}).",
@@ -192,7 +193,7 @@ def classic_conf(settings: SparkSettings, logs: Path, s3: StoreAccess | None) ->
         # nothing outside this machine needs to reach the driver
         conf |= {"spark.driver.host": "127.0.0.1", "spark.driver.bindAddress": "127.0.0.1"}
     own = f"-Dlog4j2.configurationFile={_log_settings(logs).as_uri()}"
-    given = settings.conf.get(JAVA_OPTIONS, LONG_LIVED)
+    given = settings.conf.get(JAVA_OPTIONS, _LONG_LIVED)
     java = " ".join(filter(None, (own, JvmCache.of(os.environ).java_option(given), given)))
     return {**conf, **settings.conf, JAVA_OPTIONS: java}
 
